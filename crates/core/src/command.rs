@@ -1,0 +1,259 @@
+//! Commands: the only way in for a change of stock or of an order, each with a stable key.
+
+use std::sync::Arc;
+
+use crate::id::{
+    Account, AdjustmentId, AttemptId, CampaignId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
+    Sku,
+};
+use crate::order::{Disposition, Money, Notice, Order, Refund};
+use crate::refusal::Refusal;
+use crate::stock::{Bucket, BucketKey, Pool};
+use crate::table::Trigger;
+use crate::time::Timestamp;
+
+/// A command. Its key makes a repeat harmless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Place an order. Key: the order number in its campaign.
+    Place(Arc<Place>),
+    /// Change an order. Key: in the action.
+    Order(OrderCommand),
+    /// Open a pool. Key: (campaign, SKU, location).
+    OpenPool(OpenPool),
+    /// Change a pool's supply. Key: the adjustment id.
+    Adjust(Adjust),
+}
+
+/// One line of an order to place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceLine {
+    /// What is bought.
+    pub sku: Sku,
+    /// Where from.
+    pub location: Location,
+    /// The pool that (campaign, SKU, location) names.
+    pub pool: PoolId,
+    /// How many units.
+    pub quantity: u32,
+}
+
+/// An order to place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The id that the order gets if it is new.
+    pub id: OrderId,
+    /// The business key.
+    pub key: OrderKey,
+    /// Whose it is.
+    pub account: Account,
+    /// What it buys.
+    pub lines: Vec<PlaceLine>,
+    /// How long to hold, if not by policy.
+    pub hold_seconds: Option<u32>,
+    /// What must be paid.
+    pub amount_due: Option<Money>,
+    /// Kept as sent; not part of the content.
+    pub metadata: Option<Arc<str>>,
+    /// Which bucket of a pool to try first: taken modulo the number of buckets.
+    pub route: u64,
+    /// Whether a refusal of a kind that is recorded may be recorded (writes are bounded).
+    pub record_refusals: bool,
+    /// The queued path: the bucket that takes the order in. None: decide at once.
+    pub intake: Option<BucketKey>,
+}
+
+/// Who did something and why, for the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signed {
+    /// Who.
+    pub actor: Arc<str>,
+    /// Why; may be empty.
+    pub reason: Arc<str>,
+}
+
+/// A change of one order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderCommand {
+    /// The order.
+    pub order: OrderId,
+    /// What to do.
+    pub action: OrderAction,
+    /// By whom.
+    pub signed: Signed,
+}
+
+/// How far a line is reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// The line, from 1.
+    pub line: u32,
+    /// Units that stay.
+    pub keep: u32,
+}
+
+/// What may be done to an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderAction {
+    /// Land a queued order.
+    Land,
+    /// Give everything back.
+    Cancel,
+    /// Give a part back. The same again changes nothing.
+    Reduce(Vec<Keep>),
+    /// A payment has begun. Key: the attempt id.
+    Attempt(AttemptId, Provider),
+    /// A provider says something about a payment. Key: the event id.
+    Notice(Notice),
+    /// Units are refunded. Key: the refund id.
+    Refund(Refund),
+    /// An operator confirms.
+    Confirm,
+    /// An operator releases.
+    Release,
+    /// An operator gives more time.
+    Extend(Timestamp),
+    /// An operator says that money went back.
+    MarkRefunded(Vec<PaymentId>),
+    /// The time is over: of the hold, the review or the queue.
+    Expire,
+}
+
+impl OrderAction {
+    /// The row group of the transition table that decides.
+    pub fn trigger(&self) -> Trigger {
+        match self {
+            Self::Land => Trigger::Land,
+            Self::Cancel => Trigger::Cancel,
+            Self::Reduce(_) => Trigger::Reduce,
+            Self::Attempt(..) => Trigger::Attempt,
+            Self::Notice(notice) => match notice.outcome {
+                crate::order::PaymentOutcome::Succeeded => Trigger::Success,
+                crate::order::PaymentOutcome::Failed => Trigger::FailedNotice,
+            },
+            Self::Refund(_) => Trigger::Refund,
+            Self::Confirm => Trigger::Confirm,
+            Self::Release => Trigger::Release,
+            Self::Extend(_) => Trigger::Extend,
+            Self::MarkRefunded(_) => Trigger::MarkRefunded,
+            Self::Expire => Trigger::Expire,
+        }
+    }
+}
+
+/// A pool to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPool {
+    /// The id that the pool gets if it is new.
+    pub id: PoolId,
+    /// The campaign.
+    pub campaign: CampaignId,
+    /// What is sold.
+    pub sku: Sku,
+    /// Where it is.
+    pub location: Location,
+    /// Opening stock.
+    pub supply: u64,
+    /// How many buckets.
+    pub buckets: u32,
+    /// By whom.
+    pub signed: Signed,
+}
+
+/// What kind of supply change an adjustment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdjustmentKind {
+    /// New stock came.
+    Inbound,
+    /// The count was wrong.
+    Adjust,
+}
+
+crate::campaign::spelled! { AdjustmentKind { Inbound = "inbound", Adjust = "adjust" } }
+
+/// A change of a pool's supply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adjust {
+    /// The business key, global.
+    pub adjustment_id: AdjustmentId,
+    /// The pool.
+    pub pool: PoolId,
+    /// By how much; not 0.
+    pub delta: i64,
+    /// What kind.
+    pub kind: AdjustmentKind,
+    /// One bucket, or by rule: a rise goes to the emptiest, a fall takes from the fullest first.
+    pub bucket: Option<u32>,
+    /// By whom.
+    pub signed: Signed,
+}
+
+/// How an answer about an order came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// The order is new.
+    Created,
+    /// The command changed it.
+    Changed,
+    /// The command was known, or there was nothing to do.
+    Repeated,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The order as it stands now.
+    Order {
+        /// The order.
+        order: Arc<Order>,
+        /// New, changed or repeated.
+        how: How,
+        /// What became of the notice, where the command was one.
+        disposition: Option<Disposition>,
+    },
+    /// The command was refused; nothing moved.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// Whether the authority keeps this answer for the key.
+        recorded: bool,
+        /// Whether this answer was given before.
+        repeated: bool,
+        /// The order concerned, where there is one.
+        order: Option<Arc<Order>>,
+    },
+    /// The pool is open.
+    Pool {
+        /// The pool.
+        pool: Pool,
+        /// Its buckets.
+        buckets: Vec<Bucket>,
+        /// Whether this command opened it.
+        created: bool,
+    },
+    /// The adjustment is applied.
+    Adjusted {
+        /// The pool's buckets after it.
+        buckets: Vec<Bucket>,
+        /// Whether it was applied before.
+        repeated: bool,
+    },
+    /// The locked buckets of these pools have too little; other buckets may have more.
+    Miss(Vec<PoolId>),
+    /// The command needs buckets that the batch did not lock: all of these pools.
+    Elsewhere(Vec<PoolId>),
+    /// There is nothing due before this time; none if nothing will be.
+    NotDue(Option<Timestamp>),
+}
+
+impl Outcome {
+    /// A refusal that leaves no trace.
+    pub const fn refused(refusal: Refusal) -> Self {
+        Self::Refused { refusal, recorded: false, repeated: false, order: None }
+    }
+
+    /// A refusal that leaves no trace, on an order that exists.
+    pub const fn refused_on(refusal: Refusal, order: Arc<Order>) -> Self {
+        Self::Refused { refusal, recorded: false, repeated: false, order: Some(order) }
+    }
+}

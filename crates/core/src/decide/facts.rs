@@ -1,0 +1,185 @@
+//! What the transition table looks at, worked out from an order, its command and the policy.
+
+use crate::campaign::Policy;
+use crate::command::{Keep, OrderAction, OrderCommand};
+use crate::order::{Disposition, Line, Notice, Order, Refund, State};
+use crate::table::{Facts, Landing, Phase, Retake};
+use crate::time::Timestamp;
+
+use super::Working;
+use super::allocate::{Unserved, reason_of};
+
+impl Working {
+    /// Works out the facts. `Err` names the pools that must be locked before they can be known.
+    pub(super) fn facts(
+        &self,
+        order: &Order,
+        command: &OrderCommand,
+        policy: &Policy,
+    ) -> Result<Facts, Vec<crate::id::PoolId>> {
+        let notice = match &command.action {
+            OrderAction::Notice(notice) => Some(notice),
+            OrderAction::Land
+            | OrderAction::Cancel
+            | OrderAction::Reduce(_)
+            | OrderAction::Attempt(..)
+            | OrderAction::Refund(_)
+            | OrderAction::Confirm
+            | OrderAction::Release
+            | OrderAction::Extend(_)
+            | OrderAction::MarkRefunded(_)
+            | OrderAction::Expire => None,
+        };
+        let phase = phase(order, policy, self.now);
+        let payment_under_review = under_review(order);
+        let wants_retake = match &command.action {
+            OrderAction::Notice(n) => {
+                order.state == State::Released && n.outcome == crate::order::PaymentOutcome::Succeeded
+            }
+            OrderAction::Confirm => order.state == State::Released && payment_under_review,
+            _ => false,
+        };
+        Ok(Facts {
+            payment_known: notice.is_some_and(|n| order.has_success_of(&n.provider, &n.payment_id)),
+            amount_differs: notice.is_some_and(|n| self.amount_differs(order, n)),
+            paid_at_doubtful: notice.is_some_and(|n| paid_at_doubtful(order, n, policy, self.now)),
+            paid_in_time: notice.is_some_and(|n| paid_in_time(order, n, policy)),
+            has_success: order.has_success(),
+            payment_under_review,
+            no_other_attempt: notice.is_none_or(|n| !leaves_open_attempt(order, n)),
+            attempt_open: order.has_open_attempt(),
+            phase,
+            due: order.due_at.is_some_and(|due| self.now >= due),
+            refund_due: order.refund_due.is_some(),
+            cancelled: order.reason == Some(crate::order::Reason::Cancelled),
+            unchanged: match &command.action {
+                OrderAction::Reduce(keeps) => kept(order, keeps).all(|(line, keep)| keep == line.quantity),
+                _ => false,
+            },
+            empties: match &command.action {
+                OrderAction::Refund(refund) => refund_empties(order, refund),
+                OrderAction::Reduce(keeps) => kept(order, keeps).all(|(_, keep)| keep == 0),
+                _ => false,
+            },
+            late_payment: policy.late_payment,
+            payment_failed: policy.payment_failed,
+            review_end: policy.review_end,
+            retake: if wants_retake { self.retake(order)? } else { Retake::Impossible },
+            landing: if order.state == State::Queued && command.action == OrderAction::Land {
+                self.landing(order, policy)?
+            } else {
+                Landing::Hold
+            },
+        })
+    }
+
+    /// Another or no amount or currency while one is due, or the payment succeeded on another order.
+    fn amount_differs(&self, order: &Order, notice: &Notice) -> bool {
+        let elsewhere = self
+            .rows
+            .successes
+            .get(&(notice.provider.clone(), notice.payment_id.clone()))
+            .is_some_and(|id| *id != order.id);
+        let differs = order.amount_due.as_ref().is_some_and(|due| {
+            notice.amount_minor != Some(due.amount_minor) || notice.currency.as_ref() != Some(&due.currency)
+        });
+        elsewhere || differs
+    }
+
+    /// Whether a released order could take its units again.
+    fn retake(&self, order: &Order) -> Result<Retake, Vec<crate::id::PoolId>> {
+        let Some(campaign) = self.campaign(&order.key.campaign).cloned() else {
+            return Ok(Retake::Impossible);
+        };
+        let frozen = |pool| self.rows.pools.get(&pool).is_none_or(|p| p.frozen);
+        if campaign.switches.frozen || order.lines.iter().any(|line| frozen(line.pool)) {
+            return Ok(Retake::Frozen);
+        }
+        let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
+        if self.check_limits(&campaign, &order.account, units).is_err() {
+            return Ok(Retake::Impossible);
+        }
+        match self.allocate(&mut order.lines.clone(), 0) {
+            Ok(()) => Ok(Retake::Possible),
+            Err(Unserved::SoldOut(_)) => Ok(Retake::Impossible),
+            Err(Unserved::Miss(pools)) => Err(pools),
+        }
+    }
+
+    /// Whether a queued order can take its units now. Pause and close let in what was accepted before
+    /// them; freeze waits.
+    fn landing(&self, order: &Order, policy: &Policy) -> Result<Landing, Vec<crate::id::PoolId>> {
+        let Some(campaign) = self.campaign(&order.key.campaign).cloned() else {
+            return Ok(Landing::Refused(crate::order::Reason::CampaignClosed));
+        };
+        let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
+        if let Err(refusal) = self.check_limits(&campaign, &order.account, units) {
+            return Ok(Landing::Refused(reason_of(&refusal).0));
+        }
+        match self.allocate(&mut order.lines.clone(), 0) {
+            Ok(()) => Ok(match policy.capture {
+                crate::campaign::Capture::Hold => Landing::Hold,
+                crate::campaign::Capture::Immediate => Landing::Sell,
+            }),
+            Err(Unserved::SoldOut(_)) => Ok(Landing::Refused(crate::order::Reason::SoldOut)),
+            Err(Unserved::Miss(pools)) => Err(pools),
+        }
+    }
+}
+
+/// How far the hold has run. Confirm strictly before the end; release not before end + grace.
+fn phase(order: &Order, policy: &Policy, now: Timestamp) -> Phase {
+    match order.hold_ends_at {
+        Some(end) if now >= policy.release_at(end) => Phase::GraceOver,
+        Some(end) if now >= end => Phase::Ended,
+        Some(_) | None => Phase::Running,
+    }
+}
+
+fn paid_at_doubtful(order: &Order, notice: &Notice, policy: &Policy, now: Timestamp) -> bool {
+    notice.paid_at.is_some_and(|paid| {
+        paid > now.plus_millis(policy.release_grace_ms)
+            || paid < order.created_at.minus_millis(policy.release_grace_ms)
+    })
+}
+
+fn paid_in_time(order: &Order, notice: &Notice, policy: &Policy) -> bool {
+    policy.deadline_basis == crate::campaign::DeadlineBasis::ProviderPaidAt
+        && notice.paid_at.zip(order.hold_ends_at).is_some_and(|(paid, end)| paid < end)
+}
+
+/// Whether a success was recorded that a person must judge.
+fn under_review(order: &Order) -> bool {
+    order.payments.iter().any(|p| p.succeeded() && p.disposition == Disposition::Review)
+}
+
+/// Which open attempt a notice concerns: the named one, else the only open one of its provider.
+pub(super) fn concerned_attempt(order: &Order, notice: &Notice) -> Option<usize> {
+    let mut open = order.attempts.iter().enumerate().filter(|(_, attempt)| attempt.open);
+    match &notice.attempt_id {
+        Some(id) => open.find(|(_, attempt)| attempt.attempt_id == *id).map(|(index, _)| index),
+        None => {
+            let (index, _) = open.next()?;
+            open.next().is_none().then_some(index)
+        }
+    }
+}
+
+fn leaves_open_attempt(order: &Order, notice: &Notice) -> bool {
+    let concerned = concerned_attempt(order, notice);
+    order.attempts.iter().enumerate().any(|(index, attempt)| attempt.open && Some(index) != concerned)
+}
+
+fn refund_empties(order: &Order, refund: &Refund) -> bool {
+    let left: u64 = order.lines.iter().map(|l| u64::from(l.quantity.saturating_sub(l.refunded))).sum();
+    let taken: u64 = refund.lines.iter().map(|l| u64::from(l.quantity)).sum();
+    taken >= left
+}
+
+/// Every line with what would stay of it.
+fn kept<'a>(order: &'a Order, keeps: &'a [Keep]) -> impl Iterator<Item = (&'a Line, u32)> {
+    order.lines.iter().zip(1_u32..).map(|(line, number)| {
+        let named = keeps.iter().filter(|k| k.line == number).map(|k| k.keep).min();
+        (line, named.unwrap_or(line.quantity))
+    })
+}

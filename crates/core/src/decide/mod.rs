@@ -1,0 +1,298 @@
+//! The decision: a pure function from the rows of a batch and its commands to outcomes and changes.
+//!
+//! Commands are folded in arrival order over one working copy: a repeated key sees the first, several
+//! commands on one order give one row write and consecutive ledger entries. Sequence numbers come from
+//! the locked bucket rows.
+
+mod allocate;
+mod effects;
+mod facts;
+mod place;
+mod stock;
+mod transition;
+
+pub use allocate::refusal_of_status;
+pub use place::repeated;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::campaign::{Campaign, Policy};
+use crate::command::{Adjust, Command, Outcome};
+use crate::id::{CampaignId, OrderId, PoolId};
+use crate::ledger::{Action, Entry};
+use crate::order::{Order, State, Usage};
+use crate::refusal::Refusal;
+use crate::snapshot::{BucketChange, Changes, OrderChange, PaymentRow, Snapshot, UsageKey};
+use crate::stock::{Bucket, BucketKey, Delta, Pool};
+use crate::time::Timestamp;
+
+/// Outcomes, one a command in order, and what to write.
+#[derive(Debug, Clone, Default)]
+pub struct Decision {
+    /// One a command.
+    pub outcomes: Vec<Outcome>,
+    /// All in one transaction.
+    pub changes: Changes,
+}
+
+/// Decides a batch. `clock` is the authority's, read after the locks; the decision's time never runs
+/// behind the last entry of a locked bucket.
+pub fn decide<'a>(
+    clock: Timestamp,
+    snapshot: Snapshot,
+    commands: impl IntoIterator<Item = &'a Command>,
+) -> Decision {
+    let now = snapshot.buckets.values().map(|b| b.last_at).fold(clock, Timestamp::max);
+    let mut working = Working::new(now, snapshot);
+    let outcomes = commands.into_iter().map(|command| working.apply(command)).collect();
+    Decision { outcomes, changes: working.into_changes() }
+}
+
+/// Why a change cannot be made here. Nothing was changed.
+#[derive(Debug)]
+pub(crate) enum Blocked {
+    /// A bucket or pool is needed that the batch did not lock.
+    Elsewhere(Vec<PoolId>),
+    /// A balance would become impossible.
+    Impossible,
+}
+
+/// What a ledger entry says besides numbers.
+pub(crate) struct Note {
+    pub(crate) action: Action,
+    pub(crate) source: Arc<str>,
+    pub(crate) actor: Arc<str>,
+    pub(crate) reason: Arc<str>,
+}
+
+pub(crate) type Deltas = BTreeMap<BucketKey, Delta>;
+
+/// The working copy of a batch.
+pub(crate) struct Working {
+    pub(crate) now: Timestamp,
+    pub(crate) rows: Snapshot,
+    /// Versions that the order rows had when they were read; none: they did not exist.
+    base_orders: BTreeMap<OrderId, Option<u32>>,
+    /// Sequences that the bucket rows had when they were read; none: they did not exist.
+    base_buckets: BTreeMap<BucketKey, Option<u64>>,
+    entries: Vec<Entry>,
+    new_pools: Vec<Pool>,
+    dirty_usage: BTreeSet<UsageKey>,
+    new_payments: Vec<PaymentRow>,
+    new_adjustments: Vec<Adjust>,
+}
+
+impl Working {
+    fn new(now: Timestamp, rows: Snapshot) -> Self {
+        Self {
+            now,
+            rows,
+            base_orders: BTreeMap::new(),
+            base_buckets: BTreeMap::new(),
+            entries: Vec::new(),
+            new_pools: Vec::new(),
+            dirty_usage: BTreeSet::new(),
+            new_payments: Vec::new(),
+            new_adjustments: Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, command: &Command) -> Outcome {
+        match command {
+            Command::Place(place) => self.place(place),
+            Command::Order(command) => self.change(command),
+            Command::OpenPool(open) => self.open_pool(open),
+            Command::Adjust(adjust) => self.adjust(adjust),
+        }
+    }
+
+    fn into_changes(self) -> Changes {
+        let Self { rows, base_orders, base_buckets, dirty_usage, .. } = self;
+        Changes {
+            orders: base_orders
+                .into_iter()
+                .filter_map(|(id, base_version)| {
+                    rows.orders.get(&id).map(|order| OrderChange { order: Arc::clone(order), base_version })
+                })
+                .collect(),
+            entries: self.entries,
+            buckets: base_buckets
+                .into_iter()
+                .filter_map(|(key, base_seq)| {
+                    rows.buckets.get(&key).map(|bucket| BucketChange { bucket: *bucket, base_seq })
+                })
+                .collect(),
+            pools: self.new_pools,
+            usage: dirty_usage
+                .into_iter()
+                .map(|key| {
+                    let usage = rows.usage.get(&key).copied().unwrap_or_default();
+                    (key, usage)
+                })
+                .collect(),
+            payments: self.new_payments,
+            adjustments: self.new_adjustments,
+        }
+    }
+
+    pub(crate) fn campaign(&self, id: &CampaignId) -> Option<&Arc<Campaign>> {
+        self.rows.campaigns.get(id)
+    }
+
+    pub(crate) fn policy_of(&self, campaign: &CampaignId) -> Policy {
+        self.campaign(campaign).map_or_else(Policy::default, |c| c.policy.clone())
+    }
+
+    /// The buckets of a pool that are locked, ascending.
+    pub(crate) fn locked_buckets(&self, pool: PoolId) -> impl DoubleEndedIterator<Item = &Bucket> {
+        let from = BucketKey { pool, number: 0 };
+        let to = BucketKey { pool, number: u32::MAX };
+        self.rows.buckets.range(from..=to).map(|(_, bucket)| bucket)
+    }
+
+    pub(crate) fn is_complete(&self, pool: PoolId) -> bool {
+        self.rows.complete.contains(&pool)
+    }
+
+    pub(crate) fn pool_buckets(&self, pool: PoolId) -> Vec<Bucket> {
+        self.locked_buckets(pool).copied().collect()
+    }
+
+    /// The balances after some deltas, or why they cannot be. Changes nothing.
+    fn balances_after(&self, deltas: &Deltas) -> Result<Vec<Bucket>, Blocked> {
+        let mut after = Vec::with_capacity(deltas.len());
+        let mut elsewhere = Vec::new();
+        for (key, delta) in deltas {
+            match self.rows.buckets.get(key) {
+                None => elsewhere.push(key.pool),
+                Some(bucket) => {
+                    after.push(bucket.after(*delta, self.now).map_err(|_| Blocked::Impossible)?);
+                }
+            }
+        }
+        if elsewhere.is_empty() { Ok(after) } else { Err(Blocked::Elsewhere(elsewhere)) }
+    }
+
+    /// Writes one entry a bucket and the balances that follow from it: the only place in the product
+    /// where a balance changes. `event` marks the entry of the home bucket that carries the order event.
+    fn post(
+        &mut self,
+        deltas: &Deltas,
+        note: &Note,
+        business_no: &Arc<str>,
+        event: Option<&OrderEvent>,
+    ) -> Result<(), Blocked> {
+        let after = self.balances_after(deltas)?;
+        for (bucket, delta) in after.into_iter().zip(deltas.values()) {
+            let carried = event.filter(|event| event.home == bucket.key);
+            self.entries.push(Entry {
+                bucket: bucket.key,
+                seq: bucket.ledger_seq,
+                at: self.now,
+                order_id: event.map(|event| event.order),
+                business_no: Arc::clone(business_no),
+                action: if *delta == Delta::default() && event.is_some() {
+                    if note.action == Action::Refund { Action::Refund } else { Action::OrderEvent }
+                } else {
+                    note.action
+                },
+                delta: *delta,
+                settled: 0,
+                from_state: carried.and_then(|event| event.from),
+                to_state: carried.map(|event| event.to),
+                order_version: carried.map(|event| event.version),
+                source: Arc::clone(&note.source),
+                actor: Arc::clone(&note.actor),
+                reason: Arc::clone(&note.reason),
+            });
+            let before = self.rows.buckets.insert(bucket.key, bucket);
+            self.base_buckets.entry(bucket.key).or_insert(before.map(|b| b.ledger_seq));
+        }
+        Ok(())
+    }
+
+    /// Stores an order that changed, with its one order event, its stock entries and its usage.
+    pub(crate) fn store_event(
+        &mut self,
+        before: Option<&Arc<Order>>,
+        mut after: Order,
+        mut deltas: Deltas,
+        note: &Note,
+    ) -> Result<Arc<Order>, Blocked> {
+        after.version = before.map_or(1, |order| order.version.saturating_add(1));
+        after.updated_at = self.now;
+        if let Some(home) = after.home {
+            deltas.entry(home).or_default();
+            let event = OrderEvent {
+                order: after.id,
+                home,
+                from: before.map(|order| order.state),
+                to: after.state,
+                version: after.version,
+            };
+            let business_no = Arc::from(after.key.order_no.as_str());
+            self.post(&deltas, note, &business_no, Some(&event))?;
+        }
+        self.count_usage(before, &after);
+        Ok(self.store_row(before, after))
+    }
+
+    /// Stores evidence on an order that did not change: no event, the version stays.
+    pub(crate) fn store_silently(&mut self, before: &Arc<Order>, after: Order) -> Arc<Order> {
+        self.store_row(Some(before), after)
+    }
+
+    fn store_row(&mut self, before: Option<&Arc<Order>>, after: Order) -> Arc<Order> {
+        let order = Arc::new(after);
+        self.base_orders.entry(order.id).or_insert(before.map(|order| order.version));
+        if before.is_none() {
+            self.rows.order_keys.insert(order.key.clone(), order.id);
+        }
+        self.rows.orders.insert(order.id, Arc::clone(&order));
+        order
+    }
+
+    fn count_usage(&mut self, before: Option<&Arc<Order>>, after: &Order) {
+        let limited = self.campaign(&after.key.campaign).is_some_and(|c| c.policy.limits_accounts());
+        let was = before.map(|order| order.usage()).unwrap_or_default();
+        let is = after.usage();
+        if !limited || was == is {
+            return;
+        }
+        let key = UsageKey { campaign: after.key.campaign.clone(), account: after.account.clone() };
+        let counted = self.usage(&key);
+        let step = |total: u64, was: u64, is: u64| total.saturating_add(is).saturating_sub(was);
+        let usage = Usage {
+            units: step(counted.units, was.units, is.units),
+            open_holds: step(counted.open_holds, was.open_holds, is.open_holds),
+        };
+        self.rows.usage.insert(key.clone(), usage);
+        self.dirty_usage.insert(key);
+    }
+
+    pub(crate) fn usage(&self, key: &UsageKey) -> Usage {
+        self.rows.usage.get(key).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn order(&self, id: OrderId) -> Option<Arc<Order>> {
+        self.rows.orders.get(&id).cloned()
+    }
+}
+
+/// The order event that the home bucket's entry carries.
+struct OrderEvent {
+    order: OrderId,
+    home: BucketKey,
+    from: Option<State>,
+    to: State,
+    version: u32,
+}
+
+/// A change that the arithmetic forbids is refused; it cannot happen to stock that was counted right.
+pub(crate) fn blocked(blocked: Blocked) -> Outcome {
+    match blocked {
+        Blocked::Elsewhere(pools) => Outcome::Elsewhere(pools),
+        Blocked::Impossible => Outcome::refused(Refusal::Conflict("a balance would become impossible")),
+    }
+}

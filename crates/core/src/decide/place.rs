@@ -1,0 +1,194 @@
+//! Placing an order: the key first, then whether the campaign sells, then limits, then stock.
+
+use std::sync::Arc;
+
+use crate::campaign::{Capture, Policy};
+use crate::command::{How, Outcome, Place};
+use crate::ledger::Action;
+use crate::order::{Line, Order, State};
+use crate::refusal::Refusal;
+use crate::stock::Delta;
+use crate::time::Timestamp;
+
+use super::allocate::{Unserved, reason_of};
+use super::{Deltas, Note, Working, blocked};
+
+impl Working {
+    pub(super) fn place(&mut self, place: &Arc<Place>) -> Outcome {
+        if let Some(known) = self.rows.order_keys.get(&place.key).and_then(|id| self.order(*id)) {
+            return repeated(place, known, &self.policy_of(&place.key.campaign));
+        }
+        let Some(campaign) = self.campaign(&place.key.campaign).cloned() else {
+            return Outcome::refused(Refusal::UnknownCampaign);
+        };
+        let hold_seconds = place.hold_seconds.unwrap_or(campaign.policy.hold_seconds);
+        let mut order = new_order(place, hold_seconds, self.now);
+        if let Err(refusal) = self.check_open(&campaign).and_then(|()| self.check_pools(&order.lines)) {
+            return Outcome::refused(refusal);
+        }
+        if hold_seconds > campaign.policy.hold_seconds_max {
+            return Outcome::refused(Refusal::InvalidValue {
+                pointer: "/hold_seconds".into(),
+                why: "must not exceed the campaign's hold_seconds_max",
+            });
+        }
+        if let Some(intake) = place.intake {
+            order.home = Some(intake);
+            order.state = State::Queued;
+            return created(self.store_row(None, order));
+        }
+        let units = place.lines.iter().map(|line| u64::from(line.quantity)).sum();
+        if let Err(refusal) = self.check_limits(&campaign, &place.account, units) {
+            return self.refuse(place, order, refusal);
+        }
+        match self.allocate(&mut order.lines, place.route) {
+            Err(Unserved::Miss(pools)) => return Outcome::Miss(pools),
+            Err(Unserved::SoldOut(shortage)) => return self.refuse(place, order, Refusal::SoldOut(shortage)),
+            Ok(()) => {}
+        }
+        let deltas = self.take_stock(&mut order, &campaign.policy);
+        let note = Note {
+            action: Action::Place,
+            source: Arc::from("place"),
+            actor: Arc::from("buyer"),
+            reason: Arc::from(""),
+        };
+        match self.store_event(None, order, deltas, &note) {
+            Ok(order) => created(order),
+            Err(why) => blocked(why),
+        }
+    }
+
+    /// Makes an allocated order held or sold, and works out what its buckets give.
+    pub(super) fn take_stock(&self, order: &mut Order, policy: &Policy) -> Deltas {
+        if order.home.is_none() {
+            order.home = order.lines.first().and_then(|l| l.allocations.first()).map(|a| a.bucket);
+        }
+        let step = match policy.capture {
+            Capture::Hold => {
+                let end = self.now.plus_seconds(order.hold_seconds);
+                order.state = State::Held;
+                order.hold_ends_at = Some(end);
+                order.due_at = Some(policy.release_at(end));
+                Delta::hold as fn(u64) -> Delta
+            }
+            Capture::Immediate => {
+                order.state = State::Sold;
+                order.due_at = None;
+                Delta::sell
+            }
+        };
+        let mut deltas = Deltas::new();
+        for allocation in order.allocations() {
+            let delta = deltas.entry(allocation.bucket).or_default();
+            *delta = delta.and(step(allocation.quantity));
+        }
+        deltas
+    }
+
+    /// Refuses, and records it where the kind is recorded and writes are left. A failed order has no
+    /// allocation and no ledger entry.
+    fn refuse(&mut self, place: &Place, mut order: Order, refusal: Refusal) -> Outcome {
+        if !(refusal.is_recorded() && place.record_refusals) {
+            return Outcome::refused(refusal);
+        }
+        let (reason, shortage) = reason_of(&refusal);
+        order.state = State::Failed;
+        order.reason = Some(reason);
+        order.shortage = shortage;
+        let order = self.store_row(None, order);
+        Outcome::Refused { refusal, recorded: true, repeated: false, order: Some(order) }
+    }
+}
+
+fn created(order: Arc<Order>) -> Outcome {
+    Outcome::Order { order, how: How::Created, disposition: None }
+}
+
+fn new_order(place: &Place, hold_seconds: u32, now: Timestamp) -> Order {
+    Order {
+        id: place.id,
+        key: place.key.clone(),
+        account: place.account.clone(),
+        state: State::Failed,
+        reason: None,
+        version: 1,
+        home: None,
+        lines: place
+            .lines
+            .iter()
+            .map(|line| Line {
+                sku: line.sku.clone(),
+                location: line.location.clone(),
+                pool: line.pool,
+                placed_quantity: line.quantity,
+                quantity: line.quantity,
+                refunded: 0,
+                allocations: Vec::new(),
+            })
+            .collect(),
+        hold_seconds,
+        hold_seconds_sent: place.hold_seconds,
+        hold_ends_at: None,
+        due_at: None,
+        extended: false,
+        amount_due: place.amount_due.clone(),
+        refund_due: None,
+        attempts: Vec::new(),
+        payments: Vec::new(),
+        refunds: Vec::new(),
+        shortage: None,
+        metadata: place.metadata.clone(),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// A place of a key that is known: the same order as it stands now, or a mismatch that names the fields.
+pub fn repeated(place: &Place, order: Arc<Order>, policy: &Policy) -> Outcome {
+    let fields = mismatch(place, &order, policy);
+    if !fields.is_empty() {
+        return Outcome::refused_on(Refusal::OrderMismatch(fields), order);
+    }
+    match Refusal::of_repeated_place(&order) {
+        None => Outcome::Order { order, how: How::Repeated, disposition: None },
+        Some(refusal) => {
+            let recorded = order.is_recorded_refusal();
+            Outcome::Refused { refusal, recorded, repeated: true, order: Some(order) }
+        }
+    }
+}
+
+/// The fields of a place that differ from the order of the same key. Every field but `metadata` is
+/// bound to the key, judged on what was sent, an absent field being its default; line order and the
+/// split into lines count.
+fn mismatch(place: &Place, order: &Order, policy: &Policy) -> Vec<String> {
+    let mut fields = Vec::new();
+    if place.account != order.account {
+        fields.push("/account".to_owned());
+    }
+    if place.hold_seconds != order.hold_seconds_sent
+        && place.hold_seconds.unwrap_or(policy.hold_seconds) != order.hold_seconds
+    {
+        fields.push("/hold_seconds".to_owned());
+    }
+    if place.amount_due != order.amount_due {
+        fields.push("/amount_due".to_owned());
+    }
+    if place.lines.len() != order.lines.len() {
+        fields.push("/lines".to_owned());
+        return fields;
+    }
+    for (index, (sent, kept)) in place.lines.iter().zip(&order.lines).enumerate() {
+        if sent.sku != kept.sku {
+            fields.push(format!("/lines/{index}/sku"));
+        }
+        if sent.location != kept.location {
+            fields.push(format!("/lines/{index}/location"));
+        }
+        if sent.quantity != kept.placed_quantity {
+            fields.push(format!("/lines/{index}/quantity"));
+        }
+    }
+    fields
+}

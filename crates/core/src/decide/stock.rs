@@ -1,0 +1,163 @@
+//! Opening a pool and changing its supply: commands like any other, under the lock of the whole pool.
+
+use std::sync::Arc;
+
+use crate::command::{Adjust, AdjustmentKind, OpenPool, Outcome};
+use crate::ledger::Action;
+use crate::order::Shortage;
+use crate::refusal::Refusal;
+use crate::stock::{Bucket, BucketKey, Delta, Pool, split_supply};
+
+use super::{Deltas, Note, Working, blocked};
+
+impl Working {
+    pub(super) fn open_pool(&mut self, open: &OpenPool) -> Outcome {
+        if !self.rows.campaigns.contains_key(&open.campaign) {
+            return Outcome::refused(Refusal::UnknownCampaign);
+        }
+        let address = (open.campaign.clone(), open.sku.clone(), open.location.clone());
+        if let Some(id) = self.rows.pool_addresses.get(&address) {
+            let Some(pool) = self.rows.pools.get(id).cloned() else {
+                return Outcome::Elsewhere(vec![*id]);
+            };
+            if pool.opening_supply != open.supply || pool.buckets != open.buckets {
+                return Outcome::refused(Refusal::Conflict("the pool was opened with other content"));
+            }
+            if !self.is_complete(pool.id) {
+                return Outcome::Elsewhere(vec![pool.id]);
+            }
+            let buckets = self.pool_buckets(pool.id);
+            return Outcome::Pool { pool, buckets, created: false };
+        }
+        let pool = Pool {
+            id: open.id,
+            campaign: open.campaign.clone(),
+            sku: open.sku.clone(),
+            location: open.location.clone(),
+            buckets: open.buckets,
+            opening_supply: open.supply,
+            frozen: false,
+        };
+        let mut deltas = Deltas::new();
+        for (number, share) in (0_u32..).zip(split_supply(open.supply, open.buckets)) {
+            let key = BucketKey { pool: pool.id, number };
+            self.rows.buckets.insert(key, Bucket::empty(key));
+            self.base_buckets.insert(key, None);
+            deltas.insert(key, Delta::supply(i64::try_from(share).unwrap_or(i64::MAX)));
+        }
+        self.rows.complete.insert(pool.id);
+        self.rows.pool_addresses.insert(address, pool.id);
+        self.rows.pools.insert(pool.id, pool.clone());
+        let note = Note {
+            action: Action::Opening,
+            source: Arc::from("pool"),
+            actor: Arc::clone(&open.signed.actor),
+            reason: Arc::clone(&open.signed.reason),
+        };
+        let business_no = Arc::from(open.sku.as_str());
+        match self.post(&deltas, &note, &business_no, None) {
+            Ok(()) => {
+                let buckets = self.pool_buckets(pool.id);
+                self.new_pools.push(pool.clone());
+                Outcome::Pool { pool, buckets, created: true }
+            }
+            Err(why) => blocked(why),
+        }
+    }
+
+    pub(super) fn adjust(&mut self, adjust: &Adjust) -> Outcome {
+        if let Some(known) = self.rows.adjustments.get(&adjust.adjustment_id) {
+            let fields = mismatch(adjust, known);
+            if !fields.is_empty() {
+                return Outcome::refused(Refusal::KeyMismatch(fields));
+            }
+            return Outcome::Adjusted { buckets: self.pool_buckets(adjust.pool), repeated: true };
+        }
+        let Some(pool) = self.rows.pools.get(&adjust.pool) else {
+            return Outcome::refused(Refusal::UnknownPool);
+        };
+        let frozen = pool.frozen || self.campaign(&pool.campaign).is_some_and(|c| c.switches.frozen);
+        if frozen && adjust.delta < 0 {
+            return Outcome::refused(Refusal::Frozen);
+        }
+        if !self.is_complete(adjust.pool) {
+            return Outcome::Elsewhere(vec![adjust.pool]);
+        }
+        let deltas = match self.spread(adjust) {
+            Ok(deltas) => deltas,
+            Err(refusal) => return Outcome::refused(refusal),
+        };
+        let note = Note {
+            action: match adjust.kind {
+                AdjustmentKind::Inbound => Action::Inbound,
+                AdjustmentKind::Adjust => Action::Adjust,
+            },
+            source: Arc::from("adjustment"),
+            actor: Arc::clone(&adjust.signed.actor),
+            reason: Arc::clone(&adjust.signed.reason),
+        };
+        let business_no = Arc::from(adjust.adjustment_id.as_str());
+        match self.post(&deltas, &note, &business_no, None) {
+            Ok(()) => {
+                self.rows.adjustments.insert(adjust.adjustment_id.clone(), adjust.clone());
+                self.new_adjustments.push(adjust.clone());
+                Outcome::Adjusted { buckets: self.pool_buckets(adjust.pool), repeated: false }
+            }
+            Err(why) => blocked(why),
+        }
+    }
+
+    /// Which buckets an adjustment changes, and by how much.
+    fn spread(&self, adjust: &Adjust) -> Result<Deltas, Refusal> {
+        let mut buckets = self.pool_buckets(adjust.pool);
+        if let Some(number) = adjust.bucket {
+            buckets.retain(|b| b.key.number == number);
+            if buckets.is_empty() {
+                return Err(Refusal::InvalidValue {
+                    pointer: "/bucket".into(),
+                    why: "the pool has no such bucket",
+                });
+            }
+        }
+        let mut deltas = Deltas::new();
+        if adjust.delta > 0 {
+            let emptiest = buckets.iter().min_by_key(|b| (b.available, b.key.number));
+            if let Some(bucket) = emptiest {
+                deltas.insert(bucket.key, Delta::supply(adjust.delta));
+            }
+            return Ok(deltas);
+        }
+        let requested = adjust.delta.unsigned_abs();
+        let available: u64 = buckets.iter().map(|b| b.available).sum();
+        if requested > available {
+            return Err(Refusal::StockInUse(Shortage { line: 0, requested, available }));
+        }
+        buckets.sort_unstable_by_key(|b| (std::cmp::Reverse(b.available), b.key.number));
+        let mut rest = requested;
+        for bucket in buckets {
+            let part = rest.min(bucket.available);
+            if part > 0 {
+                let part_signed = i64::try_from(part).unwrap_or(i64::MAX);
+                deltas.insert(bucket.key, Delta::supply(part_signed.saturating_neg()));
+                rest = rest.saturating_sub(part);
+            }
+        }
+        Ok(deltas)
+    }
+}
+
+fn mismatch(sent: &Adjust, kept: &Adjust) -> Vec<String> {
+    let mut fields = Vec::new();
+    let mut compare = |differs: bool, pointer: &str| {
+        if differs {
+            fields.push(pointer.to_owned());
+        }
+    };
+    compare(sent.pool != kept.pool, "/pool_id");
+    compare(sent.delta != kept.delta, "/delta");
+    compare(sent.kind != kept.kind, "/kind");
+    compare(sent.bucket != kept.bucket, "/bucket");
+    compare(sent.signed.reason != kept.signed.reason, "/reason");
+    compare(sent.signed.actor != kept.signed.actor, "/operator");
+    fields
+}

@@ -1,0 +1,304 @@
+//! Changing an order: repeats by key first, then the table, then its effects.
+
+use std::sync::Arc;
+
+use crate::campaign::Policy;
+use crate::command::{How, OrderAction, OrderCommand, Outcome};
+use crate::order::{Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, Reason, State};
+use crate::refusal::Refusal;
+use crate::snapshot::PaymentRow;
+use crate::stock::Delta;
+use crate::table::{Facts, Mark, Stock, Then, rule_for};
+
+use super::effects::{
+    add_standing, begin_attempt, check_content, mark, note, notice_mismatch, reduce, refusal_of, set_due,
+    set_reason, take_refund,
+};
+use super::facts::concerned_attempt;
+use super::{Blocked, Deltas, Working, blocked};
+
+/// The effects of one row of the table.
+pub(super) struct Step {
+    pub(super) to: Option<State>,
+    pub(super) stock: Stock,
+    pub(super) reason: Option<Reason>,
+    pub(super) mark: Mark,
+    pub(super) disposition: Option<Disposition>,
+}
+
+impl Working {
+    pub(super) fn change(&mut self, command: &OrderCommand) -> Outcome {
+        let Some(order) = self.order(command.order) else {
+            return Outcome::refused(Refusal::UnknownOrder);
+        };
+        if let Some(known) = self.known(&order, command) {
+            return known;
+        }
+        let policy = self.policy_of(&order.key.campaign);
+        if let Err(refusal) = check_content(&order, &command.action, &policy) {
+            return Outcome::refused_on(refusal, order);
+        }
+        let facts = match self.facts(&order, command, &policy) {
+            Ok(facts) => facts,
+            Err(pools) => return Outcome::Elsewhere(pools),
+        };
+        match rule_for(order.state, command.action.trigger(), &facts) {
+            Then::Go { .. } if notices_full(&order, &command.action) => Outcome::refused_on(
+                Refusal::Conflict("the order has as many payment notices as it may have"),
+                order,
+            ),
+            Then::Go { to, stock, reason, mark, disposition } => {
+                let step = Step { to, stock, reason, mark, disposition };
+                match self.go(&order, command, &policy, &facts, &step) {
+                    Ok(outcome) => outcome,
+                    Err(why) => blocked(why),
+                }
+            }
+            Then::Record(disposition) => self.record(&order, command, disposition),
+            Then::Again => Outcome::Order { order, how: How::Repeated, disposition: None },
+            Then::NotDue => Outcome::NotDue(if order.state == State::Held || order.state == State::Queued {
+                order.hold_ends_at.map(|end| policy.release_at(end)).or(order.due_at)
+            } else {
+                order.due_at
+            }),
+            Then::Refuse(code) => Outcome::refused_on(refusal_of(code, &order), order),
+            Then::RefuseRefundDue(code) => {
+                let step = Step {
+                    to: None,
+                    stock: Stock::Stays,
+                    reason: None,
+                    mark: Mark::Recorded,
+                    disposition: None,
+                };
+                match self.go(&order, command, &policy, &facts, &step) {
+                    Ok(Outcome::Order { order, .. }) => Outcome::refused_on(refusal_of(code, &order), order),
+                    Ok(other) => other,
+                    Err(why) => blocked(why),
+                }
+            }
+        }
+    }
+
+    /// A command whose key is known: the order as it stands now, or a mismatch.
+    fn known(&self, order: &Arc<Order>, command: &OrderCommand) -> Option<Outcome> {
+        let again =
+            |disposition| Some(Outcome::Order { order: Arc::clone(order), how: How::Repeated, disposition });
+        let differs = |fields: &[&str]| {
+            let fields = fields.iter().map(|f| (*f).to_owned()).collect();
+            Some(Outcome::refused_on(Refusal::KeyMismatch(fields), Arc::clone(order)))
+        };
+        match &command.action {
+            OrderAction::Attempt(id, provider) => {
+                let attempt = order.attempts.iter().find(|a| a.attempt_id == *id)?;
+                if attempt.provider == *provider { again(None) } else { differs(&["/provider"]) }
+            }
+            OrderAction::Refund(refund) => {
+                let kept = order.refunds.iter().find(|r| r.refund_id == refund.refund_id)?;
+                if kept == refund {
+                    return again(None);
+                }
+                let fields = [
+                    (kept.lines != refund.lines, "/lines"),
+                    (kept.restock != refund.restock, "/restock"),
+                    (kept.reason != refund.reason, "/reason"),
+                ];
+                let fields: Vec<_> = fields.iter().filter(|(differs, _)| *differs).map(|(_, f)| *f).collect();
+                differs(&fields)
+            }
+            OrderAction::Notice(notice) => {
+                let owner = self.rows.events.get(&(notice.provider.clone(), notice.event_id.clone()))?;
+                if *owner != order.id {
+                    return differs(&["/order_id"]);
+                }
+                let kept = order
+                    .payments
+                    .iter()
+                    .find(|p| p.notice.provider == notice.provider && p.notice.event_id == notice.event_id)?;
+                if kept.notice == *notice {
+                    return again(Some(Disposition::Duplicate));
+                }
+                let fields = notice_mismatch(&kept.notice, notice);
+                differs(&fields)
+            }
+            OrderAction::Land
+            | OrderAction::Cancel
+            | OrderAction::Reduce(_)
+            | OrderAction::Confirm
+            | OrderAction::Release
+            | OrderAction::Extend(_)
+            | OrderAction::MarkRefunded(_)
+            | OrderAction::Expire => None,
+        }
+    }
+
+    /// Keeps a notice as evidence on an order that does not change.
+    fn record(&mut self, order: &Arc<Order>, command: &OrderCommand, disposition: Disposition) -> Outcome {
+        let mut after = Order::clone(order);
+        if let OrderAction::Notice(notice) = &command.action
+            && after.payments.len() < ORDER_RECORDS_MAX
+        {
+            self.keep_notice(&mut after, notice, disposition);
+            let order = self.store_silently(order, after);
+            return Outcome::Order { order, how: How::Changed, disposition: Some(disposition) };
+        }
+        // Past the limit a notice that changes nothing is answered and not kept.
+        Outcome::Order { order: Arc::clone(order), how: How::Repeated, disposition: Some(disposition) }
+    }
+
+    fn keep_notice(&mut self, order: &mut Order, notice: &Notice, disposition: Disposition) {
+        order.payments.push(Payment {
+            notice: notice.clone(),
+            received_at: self.now,
+            order_version: order.version,
+            disposition,
+        });
+        let event = (notice.provider.clone(), notice.event_id.clone());
+        self.rows.events.insert(event, order.id);
+        if notice.outcome == PaymentOutcome::Succeeded {
+            let payment = (notice.provider.clone(), notice.payment_id.clone());
+            self.rows.successes.entry(payment).or_insert(order.id);
+        }
+        self.new_payments.push(PaymentRow {
+            provider: notice.provider.clone(),
+            event_id: notice.event_id.clone(),
+            payment_id: notice.payment_id.clone(),
+            order: order.id,
+            outcome: notice.outcome,
+        });
+    }
+
+    /// Carries out a row of the table: works out the order after, then stores it with its entries.
+    fn go(
+        &mut self,
+        before: &Arc<Order>,
+        command: &OrderCommand,
+        policy: &Policy,
+        facts: &Facts,
+        step: &Step,
+    ) -> Result<Outcome, Blocked> {
+        let mut after = Order::clone(before);
+        let deltas = self.move_stock(&mut after, command, policy, step)?;
+        // Balances are checked before anything is kept, so that a blocked change leaves no trace.
+        self.balances_after(&deltas)?;
+        if let Some(to) = step.to {
+            after.state = to;
+        }
+        set_reason(&mut after, before, facts, step);
+        let parked = std::mem::take(&mut after.payments);
+        let (parked, kept): (Vec<_>, Vec<_>) = parked.into_iter().partition(|p| {
+            command.action == OrderAction::Land
+                && p.disposition == Disposition::Parked
+                && after.state != State::Failed
+        });
+        after.payments = kept;
+        self.own_effects(&mut after, command, policy, step);
+        mark(&mut after, command, step.mark, self.now);
+        set_due(&mut after, before, policy, self.now);
+        let note = note(command, step);
+        let order = self.store_event(Some(before), after, deltas, &note)?;
+        let outcome = Outcome::Order { order, how: How::Changed, disposition: step.disposition };
+        Ok(self.apply_parked(parked, command, outcome))
+    }
+
+    /// A success that waited for its order to land is applied now, as if it had just come.
+    fn apply_parked(
+        &mut self,
+        parked: Vec<Payment>,
+        command: &OrderCommand,
+        mut outcome: Outcome,
+    ) -> Outcome {
+        for payment in parked {
+            let event = (payment.notice.provider.clone(), payment.notice.event_id.clone());
+            self.rows.events.remove(&event);
+            let rows = self.new_payments.len();
+            let action = OrderAction::Notice(payment.notice);
+            outcome = self.change(&OrderCommand { action, ..command.clone() });
+            // The event's row exists since it was parked.
+            self.new_payments.truncate(rows);
+        }
+        outcome
+    }
+
+    /// Moves the order's stock in its lines, and works out what its buckets give and take.
+    fn move_stock(
+        &self,
+        after: &mut Order,
+        command: &OrderCommand,
+        policy: &Policy,
+        step: &Step,
+    ) -> Result<Deltas, Blocked> {
+        let mut deltas = Deltas::new();
+        match step.stock {
+            Stock::Stays => {}
+            Stock::Take | Stock::Sell => {
+                self.allocate(&mut after.lines, 0).map_err(|_| Blocked::Impossible)?;
+                deltas = self.take_stock(after, policy);
+            }
+            Stock::Confirm => add_standing(&mut deltas, after, Delta::confirm),
+            Stock::Release => {
+                add_standing(&mut deltas, after, Delta::release);
+                for line in &mut after.lines {
+                    line.allocations.clear();
+                }
+            }
+            Stock::ReleasePart => {
+                if let OrderAction::Reduce(keeps) = &command.action {
+                    reduce(&mut deltas, after, keeps);
+                }
+            }
+            Stock::Restock => {
+                if let OrderAction::Refund(refund) = &command.action {
+                    let restock = refund.restock.unwrap_or(policy.restock_on_refund);
+                    take_refund(&mut deltas, after, refund, restock);
+                }
+            }
+            Stock::Retake => {
+                self.allocate(&mut after.lines, 0).map_err(|_| Blocked::Impossible)?;
+                add_standing(&mut deltas, after, Delta::sell);
+            }
+        }
+        Ok(deltas)
+    }
+
+    /// What the command itself leaves on the order.
+    fn own_effects(&mut self, after: &mut Order, command: &OrderCommand, policy: &Policy, step: &Step) {
+        match &command.action {
+            OrderAction::Attempt(id, provider) => {
+                begin_attempt(after, id, provider, policy, self.now);
+            }
+            OrderAction::Notice(notice) => {
+                match notice.outcome {
+                    PaymentOutcome::Succeeded => after.attempts.iter_mut().for_each(|a| a.open = false),
+                    PaymentOutcome::Failed => {
+                        let concerned = concerned_attempt(after, notice);
+                        if let Some(attempt) = concerned.and_then(|index| after.attempts.get_mut(index)) {
+                            attempt.open = false;
+                        }
+                    }
+                }
+                self.keep_notice(after, notice, step.disposition.unwrap_or(Disposition::Applied));
+            }
+            OrderAction::Refund(refund) => after.refunds.push(refund.clone()),
+            OrderAction::Extend(until) => after.hold_ends_at = Some(*until),
+            OrderAction::Confirm => {
+                // One payment is for the order; further ones must go back, which the row's mark does.
+                let reviewed = |p: &&mut Payment| p.succeeded() && p.disposition == Disposition::Review;
+                if let Some(payment) = after.payments.iter_mut().find(reviewed) {
+                    payment.disposition = Disposition::Applied;
+                }
+            }
+            OrderAction::Land
+            | OrderAction::Cancel
+            | OrderAction::Reduce(_)
+            | OrderAction::Release
+            | OrderAction::MarkRefunded(_)
+            | OrderAction::Expire => {}
+        }
+    }
+}
+
+/// A notice that would change an order is never dropped: past the limit it is refused, and the provider
+/// sends it again.
+fn notices_full(order: &Order, action: &OrderAction) -> bool {
+    matches!(action, OrderAction::Notice(_)) && order.payments.len() >= ORDER_RECORDS_MAX
+}

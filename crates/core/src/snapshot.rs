@@ -1,0 +1,200 @@
+//! The rows that a batch names, loaded under lock, and the changes that a decision makes to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::campaign::Campaign;
+use crate::command::{Adjust, Command, OrderAction};
+use crate::id::{
+    Account, AdjustmentId, CampaignId, EventId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider, Sku,
+};
+use crate::ledger::Entry;
+use crate::order::{Order, PaymentOutcome, Usage};
+use crate::stock::{Bucket, BucketKey, Pool};
+
+/// Which buckets a batch locks. The lock set of a command is its home and every bucket whose balance
+/// may change; nothing takes a second round of locks in one transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LockSet {
+    /// Single buckets.
+    pub buckets: BTreeSet<BucketKey>,
+    /// Pools with all their buckets: only under such a lock may *sold out* be said.
+    pub pools: BTreeSet<PoolId>,
+}
+
+impl LockSet {
+    /// One bucket.
+    pub fn bucket(key: BucketKey) -> Self {
+        Self { buckets: BTreeSet::from([key]), pools: BTreeSet::new() }
+    }
+
+    /// One pool with all its buckets.
+    pub fn pool(pool: PoolId) -> Self {
+        Self { buckets: BTreeSet::new(), pools: BTreeSet::from([pool]) }
+    }
+
+    /// Adds what another set locks.
+    pub fn extend(&mut self, other: &Self) {
+        self.buckets.extend(other.buckets.iter().copied());
+        self.pools.extend(other.pools.iter().copied());
+    }
+}
+
+/// An account's usage row: kept only in campaigns that limit accounts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UsageKey {
+    /// The campaign.
+    pub campaign: CampaignId,
+    /// The account.
+    pub account: Account,
+}
+
+/// Where a provider's event was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentRow {
+    /// The provider.
+    pub provider: Provider,
+    /// Its event.
+    pub event_id: EventId,
+    /// Its payment.
+    pub payment_id: PaymentId,
+    /// The order that keeps the evidence.
+    pub order: OrderId,
+    /// What the event said.
+    pub outcome: PaymentOutcome,
+}
+
+/// The rows that a batch names.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Campaigns of the pools and orders.
+    pub campaigns: BTreeMap<CampaignId, Arc<Campaign>>,
+    /// Pools of the locked buckets, and those that lines name.
+    pub pools: BTreeMap<PoolId, Pool>,
+    /// Which pool an address names, for opening.
+    pub pool_addresses: BTreeMap<(CampaignId, Sku, Location), PoolId>,
+    /// The locked buckets.
+    pub buckets: BTreeMap<BucketKey, Bucket>,
+    /// Pools of which every bucket is locked.
+    pub complete: BTreeSet<PoolId>,
+    /// Orders.
+    pub orders: BTreeMap<OrderId, Arc<Order>>,
+    /// Orders by key.
+    pub order_keys: BTreeMap<OrderKey, OrderId>,
+    /// Usage of limited accounts; absent = none.
+    pub usage: BTreeMap<UsageKey, Usage>,
+    /// Events known.
+    pub events: BTreeMap<(Provider, EventId), OrderId>,
+    /// Payments that succeeded, and on which order first.
+    pub successes: BTreeMap<(Provider, PaymentId), OrderId>,
+    /// Adjustments known.
+    pub adjustments: BTreeMap<AdjustmentId, Adjust>,
+}
+
+/// What a batch needs to read, worked out once for every store.
+#[derive(Debug, Clone, Default)]
+pub struct Needs<'a> {
+    /// Orders looked up by key.
+    pub order_keys: BTreeSet<&'a OrderKey>,
+    /// Orders looked up by id.
+    pub orders: BTreeSet<OrderId>,
+    /// Pools that lines or adjustments name.
+    pub pools: BTreeSet<PoolId>,
+    /// Pools looked up by address.
+    pub pool_addresses: BTreeSet<(&'a CampaignId, &'a Sku, &'a Location)>,
+    /// Campaigns named by commands.
+    pub campaigns: BTreeSet<&'a CampaignId>,
+    /// Accounts named by commands.
+    pub accounts: BTreeSet<(&'a CampaignId, &'a Account)>,
+    /// Events.
+    pub events: BTreeSet<(&'a Provider, &'a EventId)>,
+    /// Payments.
+    pub payments: BTreeSet<(&'a Provider, &'a PaymentId)>,
+    /// Adjustments.
+    pub adjustments: BTreeSet<&'a AdjustmentId>,
+}
+
+impl<'a> Needs<'a> {
+    /// What these commands need to read. Campaigns and accounts of orders that are looked up by id
+    /// come on top: they are known only when the orders are read.
+    pub fn of(commands: &'a [Command]) -> Self {
+        let mut needs = Self::default();
+        for command in commands {
+            match command {
+                Command::Place(place) => {
+                    needs.order_keys.insert(&place.key);
+                    needs.campaigns.insert(&place.key.campaign);
+                    needs.accounts.insert((&place.key.campaign, &place.account));
+                    needs.pools.extend(place.lines.iter().map(|line| line.pool));
+                }
+                Command::Order(command) => {
+                    needs.orders.insert(command.order);
+                    if let OrderAction::Notice(notice) = &command.action {
+                        needs.events.insert((&notice.provider, &notice.event_id));
+                        needs.payments.insert((&notice.provider, &notice.payment_id));
+                    }
+                }
+                Command::OpenPool(open) => {
+                    needs.campaigns.insert(&open.campaign);
+                    needs.pool_addresses.insert((&open.campaign, &open.sku, &open.location));
+                }
+                Command::Adjust(adjust) => {
+                    needs.pools.insert(adjust.pool);
+                    needs.adjustments.insert(&adjust.adjustment_id);
+                }
+            }
+        }
+        needs
+    }
+}
+
+/// An order row to write.
+#[derive(Debug, Clone)]
+pub struct OrderChange {
+    /// The order after the batch.
+    pub order: Arc<Order>,
+    /// The version that the row must have; none: it must not exist.
+    pub base_version: Option<u32>,
+}
+
+/// A bucket row to write.
+#[derive(Debug, Clone)]
+pub struct BucketChange {
+    /// The bucket after the batch.
+    pub bucket: Bucket,
+    /// The last entry that the row must have; none: it must not exist.
+    pub base_seq: Option<u64>,
+}
+
+/// What a decision writes, all in one transaction.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// Order rows.
+    pub orders: Vec<OrderChange>,
+    /// Ledger entries, consecutive in each bucket.
+    pub entries: Vec<Entry>,
+    /// Bucket rows, ascending.
+    pub buckets: Vec<BucketChange>,
+    /// New pools.
+    pub pools: Vec<Pool>,
+    /// Usage rows after the batch.
+    pub usage: Vec<(UsageKey, Usage)>,
+    /// New payment rows.
+    pub payments: Vec<PaymentRow>,
+    /// New adjustments.
+    pub adjustments: Vec<Adjust>,
+}
+
+impl Changes {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        let Self { orders, entries, buckets, pools, usage, payments, adjustments } = self;
+        orders.is_empty()
+            && entries.is_empty()
+            && buckets.is_empty()
+            && pools.is_empty()
+            && usage.is_empty()
+            && payments.is_empty()
+            && adjustments.is_empty()
+    }
+}

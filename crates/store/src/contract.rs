@@ -1,0 +1,141 @@
+//! The contract.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use holdfast_core::audit::Report;
+use holdfast_core::campaign::{Campaign, Policy, Switch};
+use holdfast_core::command::{Command, Outcome};
+use holdfast_core::id::{CampaignId, Operator, OrderId, OrderKey, PoolId};
+use holdfast_core::ledger::Entry;
+use holdfast_core::order::Order;
+use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock::BucketKey;
+use holdfast_core::time::Timestamp;
+
+use crate::error::Error;
+use crate::read::{CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow};
+
+/// Commands that share their locks and are decided in one transaction, in arrival order.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The buckets to lock, in the one global order.
+    pub locks: LockSet,
+    /// What to decide.
+    pub commands: Arc<Vec<Command>>,
+}
+
+/// A bucket's stock as it was when a batch was committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Balance {
+    /// The bucket.
+    pub bucket: BucketKey,
+    /// Units that could be taken.
+    pub available: u64,
+    /// The bucket's last entry then.
+    pub ledger_seq: u64,
+}
+
+/// What a commit gives back.
+#[derive(Debug, Clone, Default)]
+pub struct Committed {
+    /// One a command.
+    pub outcomes: Vec<Outcome>,
+    /// Every bucket that was locked, as it stands after the batch.
+    pub balances: Vec<Balance>,
+}
+
+/// A campaign to create or change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutCampaign {
+    /// Its id.
+    pub id: CampaignId,
+    /// Its name.
+    pub name: String,
+    /// When it begins.
+    pub starts_at: Option<Timestamp>,
+    /// When it ends.
+    pub ends_at: Option<Timestamp>,
+    /// What it means.
+    pub policy: Policy,
+}
+
+/// A switch to set on a campaign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchCampaign {
+    /// Which campaign.
+    pub id: CampaignId,
+    /// Which switch.
+    pub switch: Switch,
+    /// Who.
+    pub operator: Operator,
+    /// Why.
+    pub reason: String,
+}
+
+/// A pool to freeze or unfreeze.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolFreeze {
+    /// Which pool.
+    pub id: PoolId,
+    /// Frozen or not.
+    pub frozen: bool,
+    /// Who.
+    pub operator: Operator,
+    /// Why.
+    pub reason: String,
+}
+
+/// An authority.
+///
+/// Every write is one transaction that is on disk when the call returns. A future that is dropped does
+/// not stop a write that has begun. Reads see what is committed and on disk.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Locks, reads, decides, writes and commits a batch: order rows, balances and ledger together.
+    async fn commit(&self, batch: Batch) -> Result<Committed, Error>;
+
+    /// Creates or changes a campaign; whether it is new. A limit that is added later is counted in the
+    /// same transaction. Takes effect for every batch that begins after it returns.
+    async fn put_campaign(&self, put: PutCampaign) -> Result<(Arc<Campaign>, bool), Error>;
+
+    /// Sets a switch and records who did it and why. Idempotent. When it returns, it holds exactly.
+    async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error>;
+
+    /// Freezes or unfreezes a pool and records who did it and why. Idempotent.
+    async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error>;
+
+    /// A campaign with its totals.
+    async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error>;
+
+    /// Campaigns in order of their ids.
+    async fn campaigns(&self, page: Page<CampaignId>) -> Result<(Vec<CampaignTotals>, bool), Error>;
+
+    /// A pool with its buckets.
+    async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error>;
+
+    /// Pools in order of their ids.
+    async fn pools(&self, filter: PoolFilter, page: Page<PoolId>) -> Result<(Vec<PoolRow>, bool), Error>;
+
+    /// An order.
+    async fn order(&self, id: OrderId) -> Result<Option<Arc<Order>>, Error>;
+
+    /// The order of a key.
+    async fn order_by_key(&self, key: OrderKey) -> Result<Option<Arc<Order>>, Error>;
+
+    /// Orders in order of their ids.
+    async fn orders(&self, filter: OrderFilter, page: Page<OrderId>) -> Result<(Vec<Arc<Order>>, bool), Error>;
+
+    /// Ledger entries in order of (bucket, sequence).
+    async fn ledger(&self, filter: LedgerFilter, page: Page<LedgerPosition>) -> Result<(Vec<Entry>, bool), Error>;
+
+    /// Orders whose time is over, the longest overdue first, after (due, id) of the page before.
+    async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error>;
+
+    /// Reads every row in one consistent view and checks the invariants.
+    async fn audit(&self) -> Result<Report, Error>;
+
+    /// The authority's clock, for display and for the timers that are only triggers.
+    fn now(&self) -> Timestamp;
+}

@@ -1,0 +1,20 @@
+//! The store contract: what an authority must do, the errors it may give, a model of one in memory, and
+//! the conformance suite that every store passes.
+//!
+//! **Architecture invariant:** correctness lives in [`Store::commit`]. Take away lanes, hints and
+//! batches and everything is slower, never wrong.
+
+mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod contract;
+mod error;
+pub mod model;
+mod read;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
+pub use error::Error;
+pub use read::{
+    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
+};

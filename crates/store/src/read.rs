@@ -1,0 +1,113 @@
+//! Reads: rows and pages. A page is keyset, so that it is stable under ties and inserts.
+
+use std::sync::Arc;
+
+use holdfast_core::campaign::Campaign;
+use holdfast_core::id::{Account, CampaignId, Location, OrderId, OrderNo, PoolId, Sku};
+use holdfast_core::order::{Order, State};
+use holdfast_core::stock::{Bucket, BucketKey, Pool};
+use holdfast_core::time::Timestamp;
+
+/// One page of a list: at most `limit` items after the key `after`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<K> {
+    /// The key of the last item of the page before.
+    pub after: Option<K>,
+    /// Most items.
+    pub limit: usize,
+}
+
+/// A page's items, and whether there are more.
+pub fn page_of<T>(mut items: Vec<T>, limit: usize) -> (Vec<T>, bool) {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    (items, more)
+}
+
+/// Which pools a list shows, in order of their ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolFilter {
+    /// Of this campaign.
+    pub campaign: Option<CampaignId>,
+    /// Of this SKU.
+    pub sku: Option<Sku>,
+    /// At this location.
+    pub location: Option<Location>,
+}
+
+/// A pool with its buckets, read together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolRow {
+    /// The pool.
+    pub pool: Pool,
+    /// Its buckets, ascending.
+    pub buckets: Vec<Bucket>,
+}
+
+/// Which orders a list shows, in order of their ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OrderFilter {
+    /// Of this campaign.
+    pub campaign: Option<CampaignId>,
+    /// With this number.
+    pub order_no: Option<OrderNo>,
+    /// In this state.
+    pub state: Option<State>,
+    /// Of this account.
+    pub account: Option<Account>,
+    /// Whose home is this pool.
+    pub pool: Option<PoolId>,
+    /// With or without money that must go back.
+    pub refund_due: Option<bool>,
+}
+
+/// Which entries a list shows, in order of (bucket, sequence).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LedgerFilter {
+    /// Of this pool.
+    pub pool: Option<PoolId>,
+    /// Of this order.
+    pub order: Option<OrderId>,
+}
+
+/// Where an entry stands.
+pub type LedgerPosition = (BucketKey, u64);
+
+/// An order whose time is over, and where its lane is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueOrder {
+    /// The order.
+    pub id: OrderId,
+    /// Its home bucket.
+    pub home: BucketKey,
+    /// Since when.
+    pub due_at: Timestamp,
+}
+
+/// A campaign with the sums of its pools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CampaignTotals {
+    /// The campaign.
+    pub campaign: Arc<Campaign>,
+    /// How many pools it has.
+    pub pools: u64,
+    /// Units that can be taken.
+    pub available: u64,
+    /// Units held.
+    pub held: u64,
+    /// Units sold.
+    pub sold: u64,
+}
+
+/// Whether an order is one that a filter shows.
+impl OrderFilter {
+    /// Judges one order; the model store and the tests use it.
+    pub fn shows(&self, order: &Order) -> bool {
+        self.campaign.as_ref().is_none_or(|c| *c == order.key.campaign)
+            && self.order_no.as_ref().is_none_or(|n| *n == order.key.order_no)
+            && self.state.is_none_or(|s| s == order.state)
+            && self.account.as_ref().is_none_or(|a| *a == order.account)
+            && self.pool.is_none_or(|p| order.home.is_some_and(|home| home.pool == p))
+            && self.refund_due.is_none_or(|due| due == order.refund_due.is_some())
+    }
+}
