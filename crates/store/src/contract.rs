@@ -106,6 +106,12 @@ pub trait Store: Send + Sync + 'static {
     /// Freezes or unfreezes a pool and records who did it and why. Idempotent.
     async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error>;
 
+    /// The SHA-256 of the admin key; none before the first start.
+    async fn admin_key(&self) -> Result<Option<[u8; 32]>, Error>;
+
+    /// Keeps the SHA-256 of the admin key if there is none yet; whether it was kept.
+    async fn create_admin_key(&self, sha256: [u8; 32]) -> Result<bool, Error>;
+
     /// A campaign with its totals.
     async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error>;
 
@@ -138,4 +144,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// The authority's clock, for display and for the timers that are only triggers.
     fn now(&self) -> Timestamp;
+
+    /// Whether the store can still write, without asking it.
+    fn health(&self) -> Result<(), Error>;
 }

@@ -1,0 +1,388 @@
+//! A store in memory: the smallest thing that keeps the contract. It is what the conformance suite is
+//! checked against, and what the engine's tests run on, with faults on request.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use holdfast_core::audit::{Auditor, Report};
+use holdfast_core::campaign::{Campaign, Switches};
+use holdfast_core::command::Adjust;
+use holdfast_core::decide::decide;
+use holdfast_core::id::{AdjustmentId, CampaignId, EventId, OrderId, OrderKey, PoolId, Provider};
+use holdfast_core::ledger::Entry;
+use holdfast_core::order::{Order, PaymentOutcome, Usage};
+use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
+use holdfast_core::stock::{Bucket, BucketKey, Pool};
+use holdfast_core::time::Timestamp;
+
+use crate::clock::Clock;
+use crate::contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
+use crate::error::Error;
+use crate::read::{
+    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
+};
+
+/// What a commit does wrong on request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails and writes nothing.
+    Before(Error),
+    /// It writes, and its answer is lost.
+    AnswerLost,
+}
+
+/// The rows.
+#[derive(Default)]
+struct Rows {
+    campaigns: BTreeMap<CampaignId, Arc<Campaign>>,
+    pools: BTreeMap<PoolId, Pool>,
+    buckets: BTreeMap<BucketKey, Bucket>,
+    orders: BTreeMap<OrderId, Arc<Order>>,
+    order_keys: BTreeMap<OrderKey, OrderId>,
+    ledger: BTreeMap<LedgerPosition, Entry>,
+    usage: BTreeMap<UsageKey, Usage>,
+    payments: BTreeMap<(Provider, EventId), PaymentRow>,
+    adjustments: BTreeMap<AdjustmentId, Adjust>,
+    admin_key: Option<[u8; 32]>,
+}
+
+/// The model store.
+pub struct ModelStore {
+    rows: Mutex<Rows>,
+    clock: Arc<dyn Clock>,
+    faults: Mutex<BTreeMap<u64, Fault>>,
+    commits: AtomicU64,
+}
+
+impl ModelStore {
+    /// An empty store.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { rows: Mutex::default(), clock, faults: Mutex::default(), commits: AtomicU64::new(0) }
+    }
+
+    /// Makes the commit with this number (from 1) go wrong.
+    pub fn fail_commit(&self, number: u64, fault: Fault) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).insert(number, fault);
+    }
+
+    /// How many commits were asked for.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::SeqCst)
+    }
+
+    fn rows(&self) -> std::sync::MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rows {
+    fn snapshot(&self, locks: &LockSet, commands: &[holdfast_core::command::Command]) -> Snapshot {
+        let needs = Needs::of(commands);
+        let mut rows = Snapshot { campaigns: self.campaigns.clone(), ..Snapshot::default() };
+        rows.pools.clone_from(&self.pools);
+        for (id, pool) in &self.pools {
+            rows.pool_addresses.insert((pool.campaign.clone(), pool.sku.clone(), pool.location.clone()), *id);
+        }
+        let addressed = needs.pool_addresses.iter().filter_map(|(campaign, sku, location)| {
+            let address = ((*campaign).clone(), (*sku).clone(), (*location).clone());
+            rows.pool_addresses.get(&address).copied()
+        });
+        let complete: Vec<PoolId> = locks.pools.iter().copied().chain(addressed).collect();
+        for (key, bucket) in &self.buckets {
+            let whole = complete.contains(&key.pool);
+            if whole || locks.buckets.contains(key) {
+                rows.buckets.insert(*key, *bucket);
+            }
+            let alone = self.pools.get(&key.pool).is_some_and(|pool| pool.buckets == 1);
+            if whole || (alone && locks.buckets.contains(key)) {
+                rows.complete.insert(key.pool);
+            }
+        }
+        rows.orders.clone_from(&self.orders);
+        rows.order_keys.clone_from(&self.order_keys);
+        rows.usage.clone_from(&self.usage);
+        rows.adjustments.clone_from(&self.adjustments);
+        for (key, row) in &self.payments {
+            rows.events.insert(key.clone(), row.order);
+            if row.outcome == PaymentOutcome::Succeeded {
+                rows.successes.entry((row.provider.clone(), row.payment_id.clone())).or_insert(row.order);
+            }
+        }
+        rows
+    }
+
+    /// Applies changes, each on the condition that a database would check.
+    fn apply(&mut self, changes: Changes) -> Result<(), Error> {
+        let unexpected = |what: &str| Error::Data(format!("unexpected row: {what}"));
+        for change in &changes.buckets {
+            if self.buckets.get(&change.bucket.key).map(|b| b.ledger_seq) != change.base_seq {
+                return Err(unexpected("bucket"));
+            }
+        }
+        for change in &changes.orders {
+            if self.orders.get(&change.order.id).map(|o| o.version) != change.base_version {
+                return Err(unexpected("order"));
+            }
+            if change.base_version.is_none() && self.order_keys.contains_key(&change.order.key) {
+                return Err(unexpected("order key"));
+            }
+        }
+        for entry in &changes.entries {
+            if self.ledger.contains_key(&(entry.bucket, entry.seq)) {
+                return Err(unexpected("ledger entry"));
+            }
+        }
+        for row in &changes.payments {
+            if self.payments.contains_key(&(row.provider.clone(), row.event_id.clone())) {
+                return Err(unexpected("payment event"));
+            }
+        }
+        let Changes { orders, entries, buckets, pools, usage, payments, adjustments } = changes;
+        self.pools.extend(pools.into_iter().map(|pool| (pool.id, pool)));
+        self.buckets.extend(buckets.into_iter().map(|change| (change.bucket.key, change.bucket)));
+        self.order_keys.extend(orders.iter().map(|change| (change.order.key.clone(), change.order.id)));
+        self.orders.extend(orders.into_iter().map(|change| (change.order.id, change.order)));
+        self.ledger.extend(entries.into_iter().map(|entry| ((entry.bucket, entry.seq), entry)));
+        self.usage.extend(usage);
+        self.payments
+            .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
+        self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
+        Ok(())
+    }
+
+    fn totals(&self, campaign: &Arc<Campaign>) -> CampaignTotals {
+        let mut totals =
+            CampaignTotals { campaign: Arc::clone(campaign), pools: 0, available: 0, held: 0, sold: 0 };
+        for pool in self.pools.values().filter(|pool| pool.campaign == campaign.id) {
+            totals.pools += 1;
+            for bucket in self.buckets_of(pool.id) {
+                totals.available += bucket.available;
+                totals.held += bucket.held;
+                totals.sold += bucket.sold;
+            }
+        }
+        totals
+    }
+
+    fn buckets_of(&self, pool: PoolId) -> Vec<Bucket> {
+        self.buckets.values().filter(|bucket| bucket.key.pool == pool).copied().collect()
+    }
+
+    fn pool_row(&self, id: PoolId) -> Option<PoolRow> {
+        self.pools.get(&id).map(|pool| PoolRow { pool: pool.clone(), buckets: self.buckets_of(id) })
+    }
+
+    fn audit(&self) -> Report {
+        let mut auditor = Auditor::new();
+        self.campaigns.values().for_each(|campaign| auditor.campaign(campaign));
+        self.pools.values().for_each(|pool| auditor.pool(pool));
+        for bucket in self.buckets.values() {
+            auditor.bucket(bucket);
+            let of_bucket = self.ledger.range((bucket.key, 0)..=(bucket.key, u64::MAX));
+            of_bucket.for_each(|(_, entry)| auditor.entry(entry));
+        }
+        for order in self.orders.values() {
+            let own: Vec<Entry> =
+                self.ledger.values().filter(|entry| entry.order_id == Some(order.id)).cloned().collect();
+            auditor.order(order, &own);
+        }
+        self.usage.iter().for_each(|(key, usage)| auditor.usage(key, *usage));
+        self.payments.values().for_each(|row| auditor.payment(row));
+        auditor.finish()
+    }
+
+    /// Counts usage anew for a limit that is added later.
+    fn count_usage(&mut self, campaign: &CampaignId) {
+        let orders = self.orders.values().filter(|order| order.key.campaign == *campaign);
+        for order in orders {
+            let key = UsageKey { campaign: campaign.clone(), account: order.account.clone() };
+            let (own, sum) = (order.usage(), self.usage.entry(key).or_default());
+            sum.units += own.units;
+            sum.open_holds += own.open_holds;
+        }
+    }
+}
+
+fn after<K: Ord + Clone, V: Clone>(map: &BTreeMap<K, V>, page: Option<&K>) -> Vec<(K, V)> {
+    let from = page.map_or(Bound::Unbounded, Bound::Excluded);
+    map.range((from, Bound::Unbounded)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+#[async_trait]
+impl Store for ModelStore {
+    async fn commit(&self, batch: Batch) -> Result<Committed, Error> {
+        let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
+        let fault = self.faults.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        if let Some(Fault::Before(error)) = fault {
+            return Err(error);
+        }
+        let mut rows = self.rows();
+        let snapshot = rows.snapshot(&batch.locks, &batch.commands);
+        let locked: Vec<BucketKey> = snapshot.buckets.keys().copied().collect();
+        let decision = decide(self.clock.now(), snapshot, batch.commands.iter());
+        let changed: Vec<BucketKey> = decision.changes.buckets.iter().map(|c| c.bucket.key).collect();
+        rows.apply(decision.changes)?;
+        if fault == Some(Fault::AnswerLost) {
+            return Err(Error::OutcomeUnknown("on request".into()));
+        }
+        let keys: std::collections::BTreeSet<_> = locked.into_iter().chain(changed).collect();
+        let balances = keys
+            .iter()
+            .filter_map(|key| rows.buckets.get(key))
+            .map(|b| Balance { bucket: b.key, available: b.available, ledger_seq: b.ledger_seq })
+            .collect();
+        Ok(Committed { outcomes: decision.outcomes, balances })
+    }
+
+    async fn put_campaign(&self, put: PutCampaign) -> Result<(Arc<Campaign>, bool), Error> {
+        let now = self.clock.now();
+        let mut rows = self.rows();
+        let before = rows.campaigns.get(&put.id).cloned();
+        let limit = put.policy.account_limit;
+        let campaign = Arc::new(Campaign {
+            account_limit_ceiling: match &before {
+                None => limit,
+                Some(known) => known.account_limit_ceiling.zip(limit).map(|(a, b)| a.max(b)),
+            },
+            id: put.id.clone(),
+            name: put.name,
+            starts_at: put.starts_at,
+            ends_at: put.ends_at,
+            policy: put.policy,
+            switches: before.as_ref().map_or_else(Switches::default, |known| known.switches),
+            created_at: before.as_ref().map_or(now, |known| known.created_at),
+            updated_at: now,
+        });
+        rows.campaigns.insert(put.id.clone(), Arc::clone(&campaign));
+        let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
+        if campaign.policy.limits_accounts() && !counted {
+            rows.count_usage(&put.id);
+        } else if counted && !campaign.policy.limits_accounts() {
+            rows.usage.retain(|key, _| key.campaign != put.id);
+        }
+        Ok((campaign, before.is_none()))
+    }
+
+    async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
+        let now = self.clock.now();
+        let mut rows = self.rows();
+        let Some(campaign) = rows.campaigns.get_mut(&switch.id) else {
+            return Ok(Err(Refusal::UnknownCampaign));
+        };
+        let Some(after) = campaign.switches.after(switch.switch) else {
+            return Ok(Err(Refusal::CampaignClosed));
+        };
+        if after != campaign.switches {
+            let changed = Arc::make_mut(campaign);
+            changed.switches = after;
+            changed.updated_at = now;
+        }
+        Ok(Ok(Arc::clone(campaign)))
+    }
+
+    async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
+        let mut rows = self.rows();
+        if let Some(pool) = rows.pools.get_mut(&freeze.id) {
+            pool.frozen = freeze.frozen;
+        }
+        Ok(rows.pool_row(freeze.id).ok_or(Refusal::UnknownPool))
+    }
+
+    async fn admin_key(&self) -> Result<Option<[u8; 32]>, Error> {
+        Ok(self.rows().admin_key)
+    }
+
+    async fn create_admin_key(&self, sha256: [u8; 32]) -> Result<bool, Error> {
+        let mut rows = self.rows();
+        let is_new = rows.admin_key.is_none();
+        rows.admin_key.get_or_insert(sha256);
+        Ok(is_new)
+    }
+
+    async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error> {
+        let rows = self.rows();
+        Ok(rows.campaigns.get(&id).map(|campaign| rows.totals(campaign)))
+    }
+
+    async fn campaigns(&self, page: Page<CampaignId>) -> Result<(Vec<CampaignTotals>, bool), Error> {
+        let rows = self.rows();
+        let found = after(&rows.campaigns, page.after.as_ref());
+        let (found, more) = page_of(found, page.limit);
+        Ok((found.iter().map(|(_, campaign)| rows.totals(campaign)).collect(), more))
+    }
+
+    async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error> {
+        Ok(self.rows().pool_row(id))
+    }
+
+    async fn pools(&self, filter: PoolFilter, page: Page<PoolId>) -> Result<(Vec<PoolRow>, bool), Error> {
+        let rows = self.rows();
+        let shown = |pool: &Pool| {
+            filter.campaign.as_ref().is_none_or(|c| *c == pool.campaign)
+                && filter.sku.as_ref().is_none_or(|s| *s == pool.sku)
+                && filter.location.as_ref().is_none_or(|l| *l == pool.location)
+        };
+        let found = after(&rows.pools, page.after.as_ref()).into_iter().filter(|(_, pool)| shown(pool));
+        let (found, more) = page_of(found.collect(), page.limit);
+        Ok((found.into_iter().filter_map(|(id, _)| rows.pool_row(id)).collect(), more))
+    }
+
+    async fn order(&self, id: OrderId) -> Result<Option<Arc<Order>>, Error> {
+        Ok(self.rows().orders.get(&id).cloned())
+    }
+
+    async fn order_by_key(&self, key: OrderKey) -> Result<Option<Arc<Order>>, Error> {
+        let rows = self.rows();
+        Ok(rows.order_keys.get(&key).and_then(|id| rows.orders.get(id)).cloned())
+    }
+
+    async fn orders(&self, filter: OrderFilter, page: Page<OrderId>) -> Result<(Vec<Arc<Order>>, bool), Error> {
+        let rows = self.rows();
+        let found = after(&rows.orders, page.after.as_ref());
+        let found = found.into_iter().map(|(_, order)| order).filter(|order| filter.shows(order));
+        Ok(page_of(found.collect(), page.limit))
+    }
+
+    async fn ledger(&self, filter: LedgerFilter, page: Page<LedgerPosition>) -> Result<(Vec<Entry>, bool), Error> {
+        let rows = self.rows();
+        let shown = |entry: &Entry| {
+            filter.pool.is_none_or(|pool| pool == entry.bucket.pool)
+                && filter.order.is_none_or(|order| Some(order) == entry.order_id)
+        };
+        let found = after(&rows.ledger, page.after.as_ref());
+        let found = found.into_iter().map(|(_, entry)| entry).filter(shown);
+        Ok(page_of(found.collect(), page.limit))
+    }
+
+    async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {
+        let rows = self.rows();
+        let mut due: Vec<DueOrder> = rows
+            .orders
+            .values()
+            .filter_map(|order| {
+                let due_at = order.due_at.filter(|due| *due <= now)?;
+                Some(DueOrder { id: order.id, home: order.home?, due_at })
+            })
+            .filter(|due| page.after.is_none_or(|after| (due.due_at, due.id) > after))
+            .collect();
+        due.sort_unstable_by_key(|due| (due.due_at, due.id));
+        due.truncate(page.limit);
+        Ok(due)
+    }
+
+    async fn audit(&self) -> Result<Report, Error> {
+        Ok(self.rows().audit())
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn health(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! Campaigns and switches: written by calls of their own, through the same writer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_core::campaign::{Campaign, Policy, Switches};
+use holdfast_core::id::{Account, CampaignId};
+use holdfast_core::order::Usage;
+use holdfast_core::refusal::Refusal;
+use holdfast_core::time::Timestamp;
+use holdfast_store::{Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
+use rusqlite::{Connection, named_params, params};
+
+use crate::codec::{self, bytes, integer};
+use crate::error::Driver;
+use crate::load::one;
+use crate::query;
+
+fn load(db: &Connection, id: &CampaignId) -> Result<Option<Campaign>, Error> {
+    one(db, "SELECT * FROM campaign WHERE id = ?1", params![id.as_str()], codec::campaign)
+}
+
+pub(crate) fn put(db: &Connection, put: PutCampaign, now: Timestamp) -> Result<(Arc<Campaign>, bool), Error> {
+    let before = load(db, &put.id)?;
+    let created = before.is_none();
+    let limit = put.policy.account_limit;
+    let campaign = Campaign {
+        account_limit_ceiling: match &before {
+            None => limit,
+            Some(known) => known.account_limit_ceiling.zip(limit).map(|(ceiling, limit)| ceiling.max(limit)),
+        },
+        id: put.id,
+        name: put.name,
+        starts_at: put.starts_at,
+        ends_at: put.ends_at,
+        policy: put.policy,
+        switches: before.as_ref().map_or_else(Switches::default, |known| known.switches),
+        created_at: before.as_ref().map_or(now, |known| known.created_at),
+        updated_at: now,
+    };
+    write(db, &campaign)?;
+    let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
+    if campaign.policy.limits_accounts() && !counted && !created {
+        count_usage(db, &campaign.id)?;
+    } else if counted && !campaign.policy.limits_accounts() {
+        db.execute("DELETE FROM account_usage WHERE campaign_id = ?1", params![campaign.id.as_str()]).store()?;
+    }
+    Ok((Arc::new(campaign), created))
+}
+
+fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
+    let Policy {
+        hold_seconds,
+        hold_seconds_max,
+        payment_extension_seconds,
+        release_grace_ms,
+        notice_grace_seconds,
+        capture,
+        deadline_basis,
+        late_payment,
+        payment_failed,
+        review_seconds,
+        review_end,
+        restock_on_refund,
+        account_limit,
+        account_open_holds,
+    } = &campaign.policy;
+    let Switches { opened, paused, frozen, closed } = campaign.switches;
+    db.prepare_cached(include_str!("sql/put_campaign.sql"))
+        .store()?
+        .execute(named_params! {
+            ":id": campaign.id.as_str(),
+            ":name": campaign.name,
+            ":starts_at": campaign.starts_at.map(|t| t.0),
+            ":ends_at": campaign.ends_at.map(|t| t.0),
+            ":opened": opened,
+            ":paused": paused,
+            ":frozen": frozen,
+            ":closed": closed,
+            ":hold_seconds": hold_seconds,
+            ":hold_seconds_max": hold_seconds_max,
+            ":payment_extension_seconds": payment_extension_seconds,
+            ":release_grace_ms": release_grace_ms,
+            ":notice_grace_seconds": notice_grace_seconds,
+            ":capture": capture.as_str(),
+            ":deadline_basis": deadline_basis.as_str(),
+            ":late_payment": late_payment.as_str(),
+            ":payment_failed": payment_failed.as_str(),
+            ":review_seconds": review_seconds,
+            ":review_end": review_end.as_str(),
+            ":restock_on_refund": restock_on_refund,
+            ":account_limit": account_limit.map(integer).transpose()?,
+            ":account_open_holds": account_open_holds.map(integer).transpose()?,
+            ":account_limit_ceiling": campaign.account_limit_ceiling.map(integer).transpose()?,
+            ":created_at": campaign.created_at.0,
+            ":updated_at": campaign.updated_at.0,
+        })
+        .store()?;
+    Ok(())
+}
+
+/// Counts what every account has, for a limit that is added later. No batch runs meanwhile.
+fn count_usage(db: &Connection, campaign: &CampaignId) -> Result<(), Error> {
+    let mut usage: BTreeMap<Account, Usage> = BTreeMap::new();
+    let mut orders = db.prepare("SELECT * FROM orders WHERE campaign_id = ?1").store()?;
+    let mut rows = orders.query(params![campaign.as_str()]).store()?;
+    while let Some(row) = rows.next().store()? {
+        let order = codec::order(row)?;
+        let own = order.usage();
+        if own != Usage::default() {
+            let sum = usage.entry(order.account).or_default();
+            sum.units += own.units;
+            sum.open_holds += own.open_holds;
+        }
+    }
+    let mut insert = db
+        .prepare("INSERT INTO account_usage (campaign_id, account, units, open_holds) VALUES (?1, ?2, ?3, ?4)")
+        .store()?;
+    for (account, Usage { units, open_holds }) in usage {
+        insert
+            .execute(params![campaign.as_str(), account.as_str(), integer(units)?, integer(open_holds)?])
+            .store()?;
+    }
+    Ok(())
+}
+
+fn record(db: &Connection, now: Timestamp, action: &str, subject: &str, who: &str, why: &str) -> Result<(), Error> {
+    let sql = "INSERT INTO operator_action (at, operator, action, subject, reason) VALUES (?1, ?2, ?3, ?4, ?5)";
+    db.prepare_cached(sql).store()?.execute(params![now.0, who, action, subject, why]).store()?;
+    Ok(())
+}
+
+pub(crate) fn switch(
+    db: &Connection,
+    switch: &SwitchCampaign,
+    now: Timestamp,
+) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
+    let Some(mut campaign) = load(db, &switch.id)? else {
+        return Ok(Err(Refusal::UnknownCampaign));
+    };
+    let Some(after) = campaign.switches.after(switch.switch) else {
+        return Ok(Err(Refusal::CampaignClosed));
+    };
+    if after != campaign.switches {
+        campaign.switches = after;
+        campaign.updated_at = now;
+        write(db, &campaign)?;
+        let subject = format!("campaign {}", campaign.id);
+        record(db, now, switch.switch.as_str(), &subject, switch.operator.as_str(), &switch.reason)?;
+    }
+    Ok(Ok(Arc::new(campaign)))
+}
+
+pub(crate) fn freeze_pool(
+    db: &Connection,
+    freeze: &PoolFreeze,
+    now: Timestamp,
+) -> Result<Result<PoolRow, Refusal>, Error> {
+    let sql = "UPDATE pool SET frozen = ?2 WHERE id = ?1 AND frozen <> ?2";
+    let changed = db.prepare_cached(sql).store()?.execute(params![bytes(freeze.id.0), freeze.frozen]).store()?;
+    if changed > 0 {
+        let action = if freeze.frozen { "freeze" } else { "unfreeze" };
+        let subject = format!("pool {}", freeze.id);
+        record(db, now, action, &subject, freeze.operator.as_str(), &freeze.reason)?;
+    }
+    Ok(query::pool(db, freeze.id)?.ok_or(Refusal::UnknownPool))
+}

@@ -1,0 +1,190 @@
+//! Loads the rows that a batch names, inside the writer's transaction.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use holdfast_core::command::{Adjust, AdjustmentKind, Command, Signed};
+use holdfast_core::id::{AdjustmentId, CampaignId, Operator, OrderId, PoolId};
+use holdfast_core::order::Usage;
+use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
+use holdfast_store::Error;
+use rusqlite::{Connection, Params, Row, params};
+
+use crate::codec::{self, bytes, get, id};
+use crate::error::{Driver, corrupt};
+
+/// Every row that a batch needs to be decided.
+pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -> Result<Snapshot, Error> {
+    let needs = Needs::of(commands);
+    let mut rows = Snapshot::default();
+    load_orders(db, &needs, &mut rows)?;
+    load_payments(db, &needs, &mut rows)?;
+    load_adjustments(db, &needs, &mut rows)?;
+    load_stock(db, &needs, locks, &mut rows)?;
+    load_campaigns(db, &needs, &mut rows)?;
+    load_usage(db, &needs, &mut rows)?;
+    Ok(rows)
+}
+
+/// Reads at most one row.
+pub(crate) fn one<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl Fn(&Row<'_>) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let mut statement = db.prepare_cached(sql).store()?;
+    let mut rows = statement.query(params).store()?;
+    rows.next().store()?.map(read).transpose()
+}
+
+/// Reads every row.
+pub(crate) fn many<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl Fn(&Row<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let mut statement = db.prepare_cached(sql).store()?;
+    codec::all(statement.query(params).store()?, read)
+}
+
+fn load_orders(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
+    let mut found = Vec::new();
+    for key in &needs.order_keys {
+        let sql = "SELECT * FROM orders WHERE campaign_id = ?1 AND order_no = ?2";
+        found.extend(one(db, sql, params![key.campaign.as_str(), key.order_no.as_str()], codec::order)?);
+    }
+    for order in &needs.orders {
+        found.extend(one(db, "SELECT * FROM orders WHERE id = ?1", params![bytes(order.0)], codec::order)?);
+    }
+    for order in found {
+        rows.order_keys.insert(order.key.clone(), order.id);
+        rows.orders.insert(order.id, Arc::new(order));
+    }
+    Ok(())
+}
+
+fn load_payments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
+    let owner = |row: &Row<'_>| codec::number_id(row, "order_id").map(OrderId);
+    for (provider, event) in &needs.events {
+        let sql = "SELECT order_id FROM payment WHERE provider = ?1 AND event_id = ?2";
+        if let Some(order) = one(db, sql, params![provider.as_str(), event.as_str()], owner)? {
+            rows.events.insert(((*provider).clone(), (*event).clone()), order);
+        }
+    }
+    for (provider, payment) in &needs.payments {
+        // The order on which it succeeded first; ids of orders rise with time.
+        let sql = "SELECT order_id FROM payment WHERE provider = ?1 AND payment_id = ?2 AND outcome = 'succeeded' \
+                   ORDER BY order_id LIMIT 1";
+        if let Some(order) = one(db, sql, params![provider.as_str(), payment.as_str()], owner)? {
+            rows.successes.insert(((*provider).clone(), (*payment).clone()), order);
+        }
+    }
+    Ok(())
+}
+
+fn load_adjustments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
+    let read = |row: &Row<'_>| {
+        let kind: String = get(row, "kind")?;
+        Ok(Adjust {
+            adjustment_id: id(row, "id", AdjustmentId::new)?,
+            pool: PoolId(codec::number_id(row, "pool")?),
+            delta: get(row, "delta")?,
+            kind: AdjustmentKind::parse(&kind).ok_or_else(|| corrupt("unknown kind of adjustment"))?,
+            bucket: get(row, "bucket")?,
+            signed: Signed {
+                actor: id(row, "operator", Operator::new)?.as_str().into(),
+                reason: get::<String>(row, "reason")?.into(),
+            },
+        })
+    };
+    for adjustment in &needs.adjustments {
+        let sql = "SELECT * FROM adjustment WHERE id = ?1";
+        if let Some(known) = one(db, sql, params![adjustment.as_str()], read)? {
+            rows.adjustments.insert(known.adjustment_id.clone(), known);
+        }
+    }
+    Ok(())
+}
+
+fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Snapshot) -> Result<(), Error> {
+    let mut pools: BTreeSet<PoolId> = needs.pools.clone();
+    pools.extend(locks.pools.iter().copied());
+    pools.extend(locks.buckets.iter().map(|key| key.pool));
+    pools.extend(rows.orders.values().flat_map(|order| order.lines.iter().map(|line| line.pool)));
+    for (campaign, sku, location) in &needs.pool_addresses {
+        let sql = "SELECT * FROM pool WHERE campaign_id = ?1 AND sku = ?2 AND location = ?3";
+        let key = params![campaign.as_str(), sku.as_str(), location.as_str()];
+        if let Some(pool) = one(db, sql, key, codec::pool)? {
+            rows.pool_addresses.insert(((*campaign).clone(), (*sku).clone(), (*location).clone()), pool.id);
+            lock_pool(db, pool.id, rows)?;
+            rows.pools.insert(pool.id, pool);
+        }
+    }
+    for pool in pools {
+        if !rows.pools.contains_key(&pool) {
+            let read = one(db, "SELECT * FROM pool WHERE id = ?1", params![bytes(pool.0)], codec::pool)?;
+            rows.pools.extend(read.map(|pool| (pool.id, pool)));
+        }
+    }
+    for pool in &locks.pools {
+        lock_pool(db, *pool, rows)?;
+    }
+    for key in &locks.buckets {
+        if !rows.buckets.contains_key(key) {
+            let sql = "SELECT * FROM bucket WHERE pool = ?1 AND number = ?2";
+            let read = one(db, sql, params![bytes(key.pool.0), key.number], codec::bucket)?;
+            rows.buckets.extend(read.map(|bucket| (bucket.key, bucket)));
+        }
+    }
+    // A pool of one bucket is complete when that bucket is locked.
+    for (id, pool) in &rows.pools {
+        if pool.buckets == 1 && rows.buckets.keys().any(|key| key.pool == *id) {
+            rows.complete.insert(*id);
+        }
+    }
+    Ok(())
+}
+
+fn lock_pool(db: &Connection, pool: PoolId, rows: &mut Snapshot) -> Result<(), Error> {
+    let sql = "SELECT * FROM bucket WHERE pool = ?1 ORDER BY number";
+    for bucket in many(db, sql, params![bytes(pool.0)], codec::bucket)? {
+        rows.buckets.insert(bucket.key, bucket);
+        rows.complete.insert(pool);
+    }
+    Ok(())
+}
+
+fn load_campaigns(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
+    let mut campaigns: BTreeSet<CampaignId> = needs.campaigns.iter().map(|id| (*id).clone()).collect();
+    campaigns.extend(rows.orders.values().map(|order| order.key.campaign.clone()));
+    campaigns.extend(rows.pools.values().map(|pool| pool.campaign.clone()));
+    for campaign in campaigns {
+        let read = one(db, "SELECT * FROM campaign WHERE id = ?1", params![campaign.as_str()], codec::campaign)?;
+        rows.campaigns.extend(read.map(|campaign| (campaign.id.clone(), Arc::new(campaign))));
+    }
+    Ok(())
+}
+
+fn load_usage(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
+    let named = needs.accounts.iter().map(|(campaign, account)| ((*campaign).clone(), (*account).clone()));
+    let of_orders = rows.orders.values().map(|order| (order.key.campaign.clone(), order.account.clone()));
+    let accounts: BTreeSet<_> = named.chain(of_orders).collect();
+    for (campaign, account) in accounts {
+        let limited = rows.campaigns.get(&campaign).is_some_and(|c| c.policy.limits_accounts());
+        if !limited {
+            continue;
+        }
+        let sql = "SELECT units, open_holds FROM account_usage WHERE campaign_id = ?1 AND account = ?2";
+        let usage = one(db, sql, params![campaign.as_str(), account.as_str()], usage)?.unwrap_or_default();
+        rows.usage.insert(UsageKey { campaign, account }, usage);
+    }
+    Ok(())
+}
+
+/// Reads a usage row.
+pub(crate) fn usage(row: &Row<'_>) -> Result<Usage, Error> {
+    let count = |column| u64::try_from(get::<i64>(row, column)?).map_err(|_| corrupt(column));
+    Ok(Usage { units: count("units")?, open_holds: count("open_holds")? })
+}

@@ -1,0 +1,195 @@
+//! Reads of the contract: single rows and keyset pages.
+
+use std::sync::Arc;
+
+use holdfast_core::id::{CampaignId, OrderId, OrderKey, PoolId};
+use holdfast_core::ledger::Entry;
+use holdfast_core::order::Order;
+use holdfast_core::stock::BucketKey;
+use holdfast_core::time::Timestamp;
+use holdfast_store::{
+    CampaignTotals, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
+};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
+
+use crate::codec::{self, bytes, get};
+use crate::error::corrupt;
+use crate::load::{many, one};
+
+const TOTALS: &str = "SELECT campaign.*, totals.* FROM campaign, \
+    (SELECT count(DISTINCT pool) AS pools, coalesce(sum(available), 0) AS available, coalesce(sum(held), 0) AS held, \
+     coalesce(sum(sold), 0) AS sold FROM bucket WHERE pool IN (SELECT id FROM pool WHERE campaign_id = ?1)) AS totals \
+    WHERE campaign.id = ?1";
+
+fn totals(row: &Row<'_>) -> Result<CampaignTotals, Error> {
+    let count = |column| u64::try_from(get::<i64>(row, column)?).map_err(|_| corrupt(column));
+    Ok(CampaignTotals {
+        campaign: Arc::new(codec::campaign(row)?),
+        pools: count("pools")?,
+        available: count("available")?,
+        held: count("held")?,
+        sold: count("sold")?,
+    })
+}
+
+pub(crate) fn campaign(db: &Connection, id: &CampaignId) -> Result<Option<CampaignTotals>, Error> {
+    one(db, TOTALS, params![id.as_str()], totals)
+}
+
+pub(crate) fn campaigns(
+    db: &Connection,
+    page: &Page<CampaignId>,
+) -> Result<(Vec<CampaignTotals>, bool), Error> {
+    let after = page.after.as_ref().map_or("", CampaignId::as_str);
+    let sql = "SELECT id FROM campaign WHERE id > ?1 ORDER BY id LIMIT ?2";
+    let ids = many(db, sql, params![after, limit(page.limit)], |row| codec::id(row, "id", CampaignId::new))?;
+    let (ids, more) = page_of(ids, page.limit);
+    let mut items = Vec::with_capacity(ids.len());
+    for id in ids {
+        items.extend(campaign(db, &id)?);
+    }
+    Ok((items, more))
+}
+
+/// One more than asked for, so that a page knows whether there are more.
+fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
+}
+
+/// A query that is put together from the conditions that a filter has.
+struct Query {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Query {
+    fn new(select: &str) -> Self {
+        Self { sql: format!("{select} WHERE 1 = 1"), values: Vec::new() }
+    }
+
+    /// Adds a condition whose one value is `?`.
+    fn and(&mut self, condition: &str, value: Option<Value>) {
+        if let Some(value) = value {
+            self.sql.push_str(" AND ");
+            self.sql.push_str(condition);
+            self.values.push(value);
+        }
+    }
+
+    fn page(mut self, order_by: &str, page_limit: usize) -> Self {
+        self.sql.push_str(" ORDER BY ");
+        self.sql.push_str(order_by);
+        self.sql.push_str(" LIMIT ?");
+        self.values.push(Value::Integer(limit(page_limit)));
+        self
+    }
+
+    fn run<T>(self, db: &Connection, read: impl Fn(&Row<'_>) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+        many(db, &self.sql, params_from_iter(self.values), read)
+    }
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+fn blob(id: u128) -> Value {
+    Value::Blob(bytes(id).to_vec())
+}
+
+fn with_buckets(db: &Connection, pool: holdfast_core::stock::Pool) -> Result<PoolRow, Error> {
+    let sql = "SELECT * FROM bucket WHERE pool = ?1 ORDER BY number";
+    let buckets = many(db, sql, params![bytes(pool.id.0)], codec::bucket)?;
+    Ok(PoolRow { pool, buckets })
+}
+
+pub(crate) fn pool(db: &Connection, id: PoolId) -> Result<Option<PoolRow>, Error> {
+    let pool = one(db, "SELECT * FROM pool WHERE id = ?1", params![bytes(id.0)], codec::pool)?;
+    pool.map(|pool| with_buckets(db, pool)).transpose()
+}
+
+pub(crate) fn pools(
+    db: &Connection,
+    filter: &PoolFilter,
+    page: &Page<PoolId>,
+) -> Result<(Vec<PoolRow>, bool), Error> {
+    let mut query = Query::new("SELECT * FROM pool");
+    query.and("campaign_id = ?", filter.campaign.as_ref().map(|id| text(id.as_str())));
+    query.and("sku = ?", filter.sku.as_ref().map(|sku| text(sku.as_str())));
+    query.and("location = ?", filter.location.as_ref().map(|location| text(location.as_str())));
+    query.and("id > ?", page.after.map(|id| blob(id.0)));
+    let (pools, more) = page_of(query.page("id", page.limit).run(db, codec::pool)?, page.limit);
+    let rows = pools.into_iter().map(|pool| with_buckets(db, pool)).collect::<Result<_, _>>()?;
+    Ok((rows, more))
+}
+
+pub(crate) fn order(db: &Connection, id: OrderId) -> Result<Option<Arc<Order>>, Error> {
+    let sql = "SELECT * FROM orders WHERE id = ?1";
+    Ok(one(db, sql, params![bytes(id.0)], codec::order)?.map(Arc::new))
+}
+
+pub(crate) fn order_by_key(db: &Connection, key: &OrderKey) -> Result<Option<Arc<Order>>, Error> {
+    let sql = "SELECT * FROM orders WHERE campaign_id = ?1 AND order_no = ?2";
+    let found = one(db, sql, params![key.campaign.as_str(), key.order_no.as_str()], codec::order)?;
+    Ok(found.map(Arc::new))
+}
+
+pub(crate) fn orders(
+    db: &Connection,
+    filter: &OrderFilter,
+    page: &Page<OrderId>,
+) -> Result<(Vec<Arc<Order>>, bool), Error> {
+    let mut query = Query::new("SELECT * FROM orders");
+    query.and("campaign_id = ?", filter.campaign.as_ref().map(|id| text(id.as_str())));
+    query.and("order_no = ?", filter.order_no.as_ref().map(|no| text(no.as_str())));
+    query.and("state = ?", filter.state.map(|state| text(state.as_str())));
+    query.and("account = ?", filter.account.as_ref().map(|account| text(account.as_str())));
+    query.and("home_pool = ?", filter.pool.map(|pool| blob(pool.0)));
+    query.and(
+        "(refund_due_since IS NOT NULL) = ?",
+        filter.refund_due.map(|due| Value::Integer(i64::from(due))),
+    );
+    query.and("id > ?", page.after.map(|id| blob(id.0)));
+    let items = query.page("id", page.limit).run(db, |row| codec::order(row).map(Arc::new))?;
+    Ok(page_of(items, page.limit))
+}
+
+pub(crate) fn ledger(
+    db: &Connection,
+    filter: LedgerFilter,
+    page: &Page<LedgerPosition>,
+) -> Result<(Vec<Entry>, bool), Error> {
+    let mut query = Query::new("SELECT * FROM ledger");
+    query.and("pool = ?", filter.pool.map(|pool| blob(pool.0)));
+    query.and("order_id = ?", filter.order.map(|order| blob(order.0)));
+    if let Some((BucketKey { pool, number }, seq)) = page.after {
+        query.and("(pool, bucket, seq) > (?, ", Some(blob(pool.0)));
+        query.sql.push_str("?, ?)");
+        query.values.push(Value::Integer(i64::from(number)));
+        query.values.push(Value::Integer(codec::integer(seq)?));
+    }
+    let items = query.page("pool, bucket, seq", page.limit).run(db, codec::entry)?;
+    Ok(page_of(items, page.limit))
+}
+
+pub(crate) fn due(
+    db: &Connection,
+    now: Timestamp,
+    page: &Page<(Timestamp, OrderId)>,
+) -> Result<Vec<DueOrder>, Error> {
+    let (after, id) = page.after.map_or((i64::MIN, 0), |(due, id)| (due.0, id.0));
+    let sql = "SELECT id, home_pool, home_bucket, due_at FROM orders \
+               WHERE due_at IS NOT NULL AND due_at <= ?1 AND (due_at, id) > (?2, ?3) ORDER BY due_at, id LIMIT ?4";
+    let most = i64::try_from(page.limit).unwrap_or(i64::MAX);
+    many(db, sql, params![now.0, after, bytes(id), most], |row| {
+        Ok(DueOrder {
+            id: OrderId(codec::number_id(row, "id")?),
+            home: BucketKey {
+                pool: PoolId(codec::number_id(row, "home_pool")?),
+                number: get(row, "home_bucket")?,
+            },
+            due_at: Timestamp(get(row, "due_at")?),
+        })
+    })
+}

@@ -1,0 +1,82 @@
+//! Readers: a few connections that cannot write, each used by one read at a time, each read bounded in
+//! time, so that none holds back the checkpoint.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_store::Error;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
+
+use crate::error::Driver;
+
+/// Reads that run at the same time.
+const READERS: usize = 4;
+/// How long a read waits for a connection.
+const WAIT: Duration = Duration::from_secs(5);
+/// How long a read may run: a snapshot that stays open keeps the log from being checkpointed.
+const READ: Duration = Duration::from_secs(5);
+
+/// The pool of reading connections.
+pub(crate) struct Readers {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            idle: Arc::default(),
+            permits: Arc::new(Semaphore::new(READERS)),
+        }
+    }
+
+    /// Runs a read on a connection of its own. It is interrupted when its time is over.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = tokio::time::timeout(WAIT, Arc::clone(&self.permits).acquire_owned())
+            .await
+            .map_err(|_| Error::Timeout)?
+            .map_err(|_| Error::Unavailable("the store is closed".into()))?;
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open(&self.path)?,
+        };
+        let interrupt = connection.get_interrupt_handle();
+        let pool = Arc::clone(&self.idle);
+        let task = tokio::task::spawn_blocking(move || {
+            let result = read(&connection);
+            pool.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            drop(permit);
+            result
+        });
+        match tokio::time::timeout(READ, task).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(Error::Unavailable("a read panicked".into())),
+            Err(_) => {
+                interrupt.interrupt();
+                Err(Error::Timeout)
+            }
+        }
+    }
+}
+
+/// Opens a connection that cannot write.
+pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).store()?;
+    connection.busy_timeout(Duration::from_secs(5)).store()?;
+    connection
+        .execute_batch(
+            "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;
+             PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192;",
+        )
+        .store()?;
+    Ok(connection)
+}

@@ -1,0 +1,236 @@
+//! Opening the database, and the contract on top of the writer and the readers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_core::audit::Report;
+use holdfast_core::campaign::Campaign;
+use holdfast_core::id::{CampaignId, OrderId, OrderKey, PoolId};
+use holdfast_core::ledger::Entry;
+use holdfast_core::order::Order;
+use holdfast_core::refusal::Refusal;
+use holdfast_core::time::Timestamp;
+use holdfast_store::{
+    Batch, CampaignTotals, Clock, Committed, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page,
+    PoolFilter, PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign, SystemClock,
+};
+use rusqlite::{Connection, params};
+
+use crate::error::{Driver, corrupt};
+use crate::failpoint::Failpoints;
+use crate::lock::{self, ServerLock};
+use crate::reader::{self, Readers};
+use crate::writer::Writer;
+use crate::{audit, campaign, migrate, query};
+
+/// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// Pages after which the writer copies the log into the database.
+const CHECKPOINT_PAGES: u32 = 4_000;
+
+/// How to open a store.
+#[derive(Clone)]
+pub struct Options {
+    /// The authority's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Makes the incarnation's id.
+    pub incarnation: u128,
+    /// Points at which a test build dies.
+    pub failpoints: Failpoints,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock), incarnation: 0, failpoints: Failpoints::default() }
+    }
+}
+
+/// The embedded store.
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    _lock: ServerLock,
+}
+
+impl SqliteStore {
+    /// Opens a database, creates or migrates it, and makes one durable write, so that whatever is read
+    /// from now on is on disk.
+    pub fn open(path: &Path, options: Options) -> Result<Self, Error> {
+        if rusqlite::version_number() < SQLITE_VERSION_MIN {
+            return Err(Error::Unavailable(format!("SQLite {} is too old", rusqlite::version())));
+        }
+        let lock = lock::take(path)?;
+        let mut connection = Connection::open(path).store()?;
+        connection.set_prepared_statement_cache_capacity(64);
+        connection.busy_timeout(Duration::from_secs(5)).store()?;
+        connection
+            .execute_batch(&format!(
+                "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+                 PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;
+                 PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA cache_size = -65536;
+                 PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+            ))
+            .store()?;
+        assert_pragmas(&connection)?;
+        migrate::run(&mut connection)?;
+        begin_start(&connection, options.incarnation)?;
+        let clock = Arc::clone(&options.clock);
+        let writer = Writer::start(connection, options.clock, options.failpoints)
+            .map_err(|error| Error::Unavailable(error.to_string()))?;
+        Ok(Self { writer, readers: Readers::new(path), path: path.to_owned(), clock, _lock: lock })
+    }
+}
+
+/// What the promises rest on is checked, not assumed: a pragma that is not understood is silently ignored.
+fn assert_pragmas(connection: &Connection) -> Result<(), Error> {
+    let value = |pragma: &str| -> Result<String, Error> {
+        connection
+            .pragma_query_value(None, pragma, |row| {
+                row.get::<_, rusqlite::types::Value>(0).map(|value| match value {
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    rusqlite::types::Value::Null
+                    | rusqlite::types::Value::Real(_)
+                    | rusqlite::types::Value::Blob(_) => String::new(),
+                })
+            })
+            .store()
+    };
+    for (pragma, wanted) in [("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1")] {
+        let actual = value(pragma)?;
+        if actual != wanted {
+            return Err(Error::Unavailable(format!("PRAGMA {pragma} is {actual:?}, not {wanted:?}")));
+        }
+    }
+    Ok(())
+}
+
+fn begin_start(connection: &Connection, incarnation: u128) -> Result<(), Error> {
+    let sql = "INSERT INTO authority (only_row, incarnation, starts) VALUES (1, ?1, 1) \
+               ON CONFLICT (only_row) DO UPDATE SET starts = starts + 1";
+    connection.execute(sql, params![incarnation.to_be_bytes()]).store()?;
+    Ok(())
+}
+
+/// Audits a database file beside a running server, or without one.
+pub fn audit_file(path: &Path) -> Result<Report, Error> {
+    audit::audit(&reader::open(path)?)
+}
+
+/// Reads an order and its ledger entries beside a running server, or without one.
+pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<(Arc<Order>, Vec<Entry>)>, Error> {
+    let db = reader::open(path)?;
+    let found = match order {
+        ExplainOrder::Id(id) => query::order(&db, *id)?,
+        ExplainOrder::Key(key) => query::order_by_key(&db, key)?,
+    };
+    let Some(order) = found else { return Ok(None) };
+    let filter = LedgerFilter { pool: None, order: Some(order.id) };
+    let (entries, _) = query::ledger(&db, filter, &Page { after: None, limit: 100_000 })?;
+    Ok(Some((order, entries)))
+}
+
+/// Which order to explain.
+#[derive(Debug, Clone)]
+pub enum ExplainOrder {
+    /// By its id.
+    Id(OrderId),
+    /// By its key.
+    Key(OrderKey),
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, batch: Batch) -> Result<Committed, Error> {
+        self.writer.commit(batch).await
+    }
+
+    async fn put_campaign(&self, put: PutCampaign) -> Result<(Arc<Campaign>, bool), Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| campaign::put(db, put, clock.now())).await
+    }
+
+    async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| campaign::switch(db, &switch, clock.now())).await
+    }
+
+    async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| campaign::freeze_pool(db, &freeze, clock.now())).await
+    }
+
+    async fn admin_key(&self) -> Result<Option<[u8; 32]>, Error> {
+        self.readers.read(admin_key).await
+    }
+
+    async fn create_admin_key(&self, sha256: [u8; 32]) -> Result<bool, Error> {
+        let sql = "UPDATE authority SET admin_key_sha256 = ?1 WHERE admin_key_sha256 IS NULL";
+        self.writer.call(move |db| Ok(db.execute(sql, params![sha256]).store()? == 1)).await
+    }
+
+    async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error> {
+        self.readers.read(move |db| query::campaign(db, &id)).await
+    }
+
+    async fn campaigns(&self, page: Page<CampaignId>) -> Result<(Vec<CampaignTotals>, bool), Error> {
+        self.readers.read(move |db| query::campaigns(db, &page)).await
+    }
+
+    async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error> {
+        self.readers.read(move |db| query::pool(db, id)).await
+    }
+
+    async fn pools(&self, filter: PoolFilter, page: Page<PoolId>) -> Result<(Vec<PoolRow>, bool), Error> {
+        self.readers.read(move |db| query::pools(db, &filter, &page)).await
+    }
+
+    async fn order(&self, id: OrderId) -> Result<Option<Arc<Order>>, Error> {
+        self.readers.read(move |db| query::order(db, id)).await
+    }
+
+    async fn order_by_key(&self, key: OrderKey) -> Result<Option<Arc<Order>>, Error> {
+        self.readers.read(move |db| query::order_by_key(db, &key)).await
+    }
+
+    async fn orders(&self, filter: OrderFilter, page: Page<OrderId>) -> Result<(Vec<Arc<Order>>, bool), Error> {
+        self.readers.read(move |db| query::orders(db, &filter, &page)).await
+    }
+
+    async fn ledger(&self, filter: LedgerFilter, page: Page<LedgerPosition>) -> Result<(Vec<Entry>, bool), Error> {
+        self.readers.read(move |db| query::ledger(db, filter, &page)).await
+    }
+
+    async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {
+        self.readers.read(move |db| query::due(db, now, &page)).await
+    }
+
+    async fn audit(&self) -> Result<Report, Error> {
+        let path = self.path.clone();
+        // Not one of the bounded reads: it may take long, and is for tests and operators.
+        tokio::task::spawn_blocking(move || audit_file(&path))
+            .await
+            .map_err(|_| Error::Unavailable("the audit panicked".into()))?
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn health(&self) -> Result<(), Error> {
+        if self.writer.has_failed() {
+            return Err(Error::Unavailable("a flush failed; the server must be restarted".into()));
+        }
+        Ok(())
+    }
+}
+
+fn admin_key(db: &Connection) -> Result<Option<[u8; 32]>, Error> {
+    let sql = "SELECT admin_key_sha256 FROM authority";
+    let hash: Option<Vec<u8>> = db.query_row(sql, [], |row| row.get(0)).store()?;
+    hash.map(|hash| <[u8; 32]>::try_from(hash.as_slice()).map_err(|_| corrupt("the admin key's hash"))).transpose()
+}
