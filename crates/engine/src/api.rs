@@ -1,14 +1,26 @@
 //! What the server may ask of the engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use holdfast_core::command::{Adjust, OpenPool, OrderAction, Outcome, Signed};
-use holdfast_core::id::{Account, CampaignId, Location, OrderId, OrderKey, PoolId, Sku};
 use holdfast_core::campaign::Campaign;
+use holdfast_core::command::{Adjust, Command, OpenPool, Outcome};
+use holdfast_core::id::{Account, Location, OrderKey, PoolId, Sku};
 use holdfast_core::order::Money;
 use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign};
+
+use crate::catalog::Catalog;
+use crate::config::Config;
+use crate::expiry::Expiry;
+use crate::ids::IdSource;
+use crate::inflight::InFlight;
+use crate::lanes::{Class, LaneKey, Lanes};
+use crate::refusals::RecordedRefusals;
+use crate::shelf::Shelf;
 
 /// One line of an order, as the client sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,69 +80,161 @@ pub struct Availability {
     pub source: &'static str,
 }
 
+/// What the engine's parts share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) catalog: Catalog,
+    pub(crate) in_flight: InFlight,
+    pub(crate) refusals: RecordedRefusals,
+    pub(crate) expiry: Expiry,
+    draining: AtomicBool,
+}
+
 /// The engine. A cheap handle.
 #[derive(Clone)]
 pub struct Engine {
-    store: Arc<dyn Store>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Engine {
+    /// An engine on a store. Its workers start with [`Engine::start_workers`].
+    pub fn new(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, config: Config) -> Self {
+        let config = Arc::new(config);
+        let shelf = Arc::new(Shelf::default());
+        let lanes = Lanes::new(Arc::clone(&store), Arc::clone(&shelf), Arc::clone(&config), Arc::clone(&ids));
+        let shared = Shared {
+            store,
+            ids,
+            lanes: Arc::new(lanes),
+            shelf,
+            catalog: Catalog::default(),
+            in_flight: InFlight::default(),
+            refusals: RecordedRefusals::default(),
+            expiry: Expiry::new(config.timer_max),
+            draining: AtomicBool::new(false),
+            config,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
     /// Reads: lists, single rows, the ledger. They never change anything.
     pub fn store(&self) -> &dyn Store {
-        &*self.store
+        &*self.shared.store
     }
 
-    /// Places an order. A repeat of the key answers with the order as it stands now.
-    pub async fn place(&self, _request: PlaceRequest) -> Result<Outcome, Error> {
-        Err(Error::ShuttingDown)
-    }
-
-    /// Changes an order: cancel, payment attempt, payment notice, refund, expiry.
-    pub async fn change(&self, _order: OrderId, _action: OrderAction, _signed: Signed) -> Result<Outcome, Error> {
-        Err(Error::ShuttingDown)
+    pub(crate) fn check_running(&self) -> Result<(), Error> {
+        if self.shared.draining.load(Ordering::SeqCst) { Err(Error::ShuttingDown) } else { Ok(()) }
     }
 
     /// Opens a pool; the engine sets its id. The same again is a repeat.
-    pub async fn open_pool(&self, _open: OpenPool) -> Result<Outcome, Error> {
-        Err(Error::ShuttingDown)
+    pub async fn open_pool(&self, mut open: OpenPool) -> Result<Outcome, Error> {
+        self.check_running()?;
+        open.id = PoolId(self.shared.ids.next());
+        let command = Command::OpenPool(open);
+        let outcome =
+            self.shared.lanes.run(LaneKey::Node, Class::Settling, command, LockSet::default()).await?;
+        if let Outcome::Pool { pool, .. } = &outcome {
+            self.shared.catalog.keep_pool(pool);
+        }
+        Ok(outcome)
     }
 
     /// Changes a pool's supply.
-    pub async fn adjust(&self, _adjust: Adjust) -> Result<Outcome, Error> {
-        Err(Error::ShuttingDown)
+    pub async fn adjust(&self, adjust: Adjust) -> Result<Outcome, Error> {
+        self.check_running()?;
+        let pool = adjust.pool;
+        let command = Command::Adjust(adjust);
+        self.shared.lanes.run(LaneKey::Pool(pool), Class::Settling, command, LockSet::pool(pool)).await
     }
 
     /// Creates or changes a campaign; whether it is new.
-    pub async fn put_campaign(&self, _put: PutCampaign) -> Result<(Arc<Campaign>, bool), Error> {
-        Err(Error::ShuttingDown)
+    pub async fn put_campaign(&self, put: PutCampaign) -> Result<(Arc<Campaign>, bool), Error> {
+        self.check_running()?;
+        let (campaign, created) = self.shared.store.put_campaign(put).await?;
+        self.shared.catalog.keep_campaign(&campaign);
+        Ok((campaign, created))
     }
 
-    /// Sets a switch on a campaign.
-    pub async fn switch_campaign(&self, _switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
-        Err(Error::ShuttingDown)
+    /// Sets a switch on a campaign. From its answer on it holds exactly.
+    pub async fn switch_campaign(
+        &self,
+        switch: SwitchCampaign,
+    ) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
+        self.check_running()?;
+        let switched = self.shared.store.switch_campaign(switch).await?;
+        if let Ok(campaign) = &switched {
+            self.shared.catalog.keep_campaign(campaign);
+        }
+        Ok(switched)
     }
 
-    /// Freezes or unfreezes a pool.
-    pub async fn freeze_pool(&self, _freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
-        Err(Error::ShuttingDown)
+    /// Freezes or unfreezes a pool. From its answer on it holds exactly.
+    pub async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
+        self.check_running()?;
+        Ok(self.shared.store.freeze_pool(freeze).await?)
     }
 
-    /// A pool's stock for display; `None` if there is no such pool. Never touches hot rows per request.
-    pub async fn availability(&self, _pool: PoolId) -> Result<Option<Availability>, Error> {
-        Err(Error::ShuttingDown)
+    /// A pool's stock for display; `None` if there is no such pool. Reads the authority at most once in
+    /// `shelf_age_max` a pool, however many ask.
+    pub async fn availability(&self, pool: PoolId) -> Result<Option<Availability>, Error> {
+        let now = self.shared.store.now();
+        let max_us = i64::try_from(self.shared.config.shelf_age_max.as_micros()).unwrap_or(i64::MAX);
+        let seen = self.shared.shelf.remaining_of_known(pool);
+        if let Some((available, as_of)) = seen {
+            let is_fresh = now.0.saturating_sub(as_of.0) <= max_us;
+            if is_fresh || !self.shared.shelf.begin_refresh(pool) {
+                return Ok(Some(availability(available, as_of, now, "node")));
+            }
+        }
+        let Some(row) = self.refresh(pool).await? else { return Ok(None) };
+        let available = row.buckets.iter().map(|b| b.available).sum();
+        Ok(Some(availability(available, now, self.shared.store.now(), "authority")))
+    }
+
+    /// Reads a pool anew for the shelf.
+    pub(crate) async fn refresh(&self, pool: PoolId) -> Result<Option<PoolRow>, Error> {
+        let now = self.shared.store.now();
+        match self.shared.store.pool(pool).await {
+            Ok(Some(row)) => {
+                self.shared.shelf.keep_pool(&row, now);
+                Ok(Some(row))
+            }
+            Ok(None) => {
+                self.shared.shelf.forget(pool);
+                Ok(None)
+            }
+            Err(error) => {
+                self.shared.shelf.end_refresh(pool);
+                Err(error.into())
+            }
+        }
     }
 
     /// Whether the node takes new work now; else why not, in words.
     pub fn readiness(&self) -> Result<(), &'static str> {
-        Err("not started")
+        if self.shared.draining.load(Ordering::SeqCst) {
+            return Err("shutting down");
+        }
+        self.shared.store.health().map_err(|_| "the authority cannot be written")
     }
 
-    /// Stops taking new work, lets the lanes finish. Returns when they have, or at the deadline.
-    pub async fn drain(&self, _deadline: std::time::Duration) -> Result<(), Error> {
-        Ok(())
+    /// Stops taking new work and lets the lanes finish. Returns when they have, or at the deadline.
+    pub async fn drain(&self, deadline: Duration) -> Result<(), Error> {
+        self.shared.draining.store(true, Ordering::SeqCst);
+        self.shared.expiry.wake();
+        self.shared.lanes.drained(deadline).await
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.shared.draining.load(Ordering::SeqCst)
     }
 }
 
-/// Campaign ids are needed by the server's own lookups.
-#[expect(dead_code, reason = "placeholder until the engine is written")]
-fn _unused(_: CampaignId) {}
+fn availability(available: u64, as_of: Timestamp, now: Timestamp, source: &'static str) -> Availability {
+    let age_us = u64::try_from(now.0.saturating_sub(as_of.0)).unwrap_or(0);
+    Availability { available, as_of, age_ms: age_us / 1_000, source }
+}

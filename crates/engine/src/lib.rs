@@ -1,6 +1,22 @@
-//! Use cases: admission, routing, lanes, and the workers. Everything that changes stock goes from here
-//! through a lane to [`holdfast_store::Store::commit`].
+//! Use cases: admission, routing, lanes, and the workers.
+//!
+//! **Architecture invariant:** everything that changes stock goes from here through a lane to
+//! [`holdfast_store::Store::commit`]; nothing here decides. What the node remembers (catalog, shelf, keys
+//! in flight) may refuse early or choose a bucket; only the authority says yes.
 
 mod api;
+mod catalog;
+mod change;
+mod config;
+mod expiry;
+mod ids;
+mod inflight;
+mod lanes;
+mod place;
+mod refusals;
+mod shelf;
 
 pub use api::{Availability, Engine, Error, PlaceRequest, RequestedLine};
+pub use config::Config;
+pub use expiry::ExpiryPass;
+pub use ids::{IdSource, UuidV7};

@@ -36,7 +36,8 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
     for row in &changes.payments {
         let sql = "INSERT INTO payment (provider, event_id, payment_id, order_id, outcome) VALUES (?1, ?2, ?3, ?4, ?5)";
         let order = bytes(row.order.0);
-        let (provider, event, payment) = (row.provider.as_str(), row.event_id.as_str(), row.payment_id.as_str());
+        let (provider, event, payment) =
+            (row.provider.as_str(), row.event_id.as_str(), row.payment_id.as_str());
         exactly_one(db, sql, params![provider, event, payment, order, row.outcome.as_str()])?;
     }
     for adjust in &changes.adjustments {
@@ -101,9 +102,27 @@ fn write_order(db: &Connection, change: &OrderChange) -> Result<(), Error> {
             db,
             sql,
             params![
-                id, campaign, order_no, order.account.as_str(), order.state.as_str(), reason, order.version, home_pool,
-                home_bucket, lines, order.hold_seconds, order.hold_seconds_sent, ends, due, order.extended,
-                amount_minor, currency, refund_due, detail, order.metadata.as_deref(), order.created_at.0,
+                id,
+                campaign,
+                order_no,
+                order.account.as_str(),
+                order.state.as_str(),
+                reason,
+                order.version,
+                home_pool,
+                home_bucket,
+                lines,
+                order.hold_seconds,
+                order.hold_seconds_sent,
+                ends,
+                due,
+                order.extended,
+                amount_minor,
+                currency,
+                refund_due,
+                detail,
+                order.metadata.as_deref(),
+                order.created_at.0,
                 order.updated_at.0,
             ],
         );
@@ -115,8 +134,20 @@ fn write_order(db: &Connection, change: &OrderChange) -> Result<(), Error> {
         db,
         sql,
         params![
-            id, order.state.as_str(), reason, order.version, lines, ends, due, order.extended, refund_due, detail,
-            order.updated_at.0, home_pool, home_bucket, base_version,
+            id,
+            order.state.as_str(),
+            reason,
+            order.version,
+            lines,
+            ends,
+            due,
+            order.extended,
+            refund_due,
+            detail,
+            order.updated_at.0,
+            home_pool,
+            home_bucket,
+            base_version,
         ],
     )
 }

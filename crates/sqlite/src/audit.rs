@@ -28,9 +28,8 @@ fn read_all(db: &Connection) -> Result<Report, Error> {
     for pool in many(db, "SELECT * FROM pool ORDER BY id", params![], codec::pool)? {
         auditor.pool(&pool);
     }
-    let mut of_bucket = db
-        .prepare("SELECT * FROM ledger WHERE pool = ?1 AND bucket = ?2 ORDER BY seq")
-        .store()?;
+    let mut of_bucket =
+        db.prepare("SELECT * FROM ledger WHERE pool = ?1 AND bucket = ?2 ORDER BY seq").store()?;
     for bucket in many(db, "SELECT * FROM bucket ORDER BY pool, number", params![], codec::bucket)? {
         auditor.bucket(&bucket);
         let mut rows = of_bucket.query(params![bytes(bucket.key.pool.0), bucket.key.number]).store()?;

@@ -43,7 +43,8 @@ pub(crate) fn put(db: &Connection, put: PutCampaign, now: Timestamp) -> Result<(
     if campaign.policy.limits_accounts() && !counted && !created {
         count_usage(db, &campaign.id)?;
     } else if counted && !campaign.policy.limits_accounts() {
-        db.execute("DELETE FROM account_usage WHERE campaign_id = ?1", params![campaign.id.as_str()]).store()?;
+        db.execute("DELETE FROM account_usage WHERE campaign_id = ?1", params![campaign.id.as_str()])
+            .store()?;
     }
     Ok((Arc::new(campaign), created))
 }
@@ -114,7 +115,9 @@ fn count_usage(db: &Connection, campaign: &CampaignId) -> Result<(), Error> {
         }
     }
     let mut insert = db
-        .prepare("INSERT INTO account_usage (campaign_id, account, units, open_holds) VALUES (?1, ?2, ?3, ?4)")
+        .prepare(
+            "INSERT INTO account_usage (campaign_id, account, units, open_holds) VALUES (?1, ?2, ?3, ?4)",
+        )
         .store()?;
     for (account, Usage { units, open_holds }) in usage {
         insert
@@ -124,8 +127,16 @@ fn count_usage(db: &Connection, campaign: &CampaignId) -> Result<(), Error> {
     Ok(())
 }
 
-fn record(db: &Connection, now: Timestamp, action: &str, subject: &str, who: &str, why: &str) -> Result<(), Error> {
-    let sql = "INSERT INTO operator_action (at, operator, action, subject, reason) VALUES (?1, ?2, ?3, ?4, ?5)";
+fn record(
+    db: &Connection,
+    now: Timestamp,
+    action: &str,
+    subject: &str,
+    who: &str,
+    why: &str,
+) -> Result<(), Error> {
+    let sql =
+        "INSERT INTO operator_action (at, operator, action, subject, reason) VALUES (?1, ?2, ?3, ?4, ?5)";
     db.prepare_cached(sql).store()?.execute(params![now.0, who, action, subject, why]).store()?;
     Ok(())
 }
@@ -157,7 +168,8 @@ pub(crate) fn freeze_pool(
     now: Timestamp,
 ) -> Result<Result<PoolRow, Refusal>, Error> {
     let sql = "UPDATE pool SET frozen = ?2 WHERE id = ?1 AND frozen <> ?2";
-    let changed = db.prepare_cached(sql).store()?.execute(params![bytes(freeze.id.0), freeze.frozen]).store()?;
+    let changed =
+        db.prepare_cached(sql).store()?.execute(params![bytes(freeze.id.0), freeze.frozen]).store()?;
     if changed > 0 {
         let action = if freeze.frozen { "freeze" } else { "unfreeze" };
         let subject = format!("pool {}", freeze.id);

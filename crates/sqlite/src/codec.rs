@@ -42,8 +42,10 @@ fn word<T>(row: &Row<'_>, column: &str, parse: fn(&str) -> Option<T>) -> Result<
 
 fn optional_word<T>(row: &Row<'_>, column: &str, parse: fn(&str) -> Option<T>) -> Result<Option<T>, Error> {
     let text: Option<String> = get(row, column)?;
-    text.map(|text| parse(&text).ok_or_else(|| corrupt(format_args!("column {column}: unknown word {text:?}"))))
-        .transpose()
+    text.map(|text| {
+        parse(&text).ok_or_else(|| corrupt(format_args!("column {column}: unknown word {text:?}")))
+    })
+    .transpose()
 }
 
 fn number<T: TryFrom<i64>>(row: &Row<'_>, column: &str) -> Result<T, Error> {

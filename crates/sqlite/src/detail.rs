@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use holdfast_core::id::{AttemptId, EventId, InvalidId, Location, PaymentId, PoolId, Provider, RefundId, Sku};
+use holdfast_core::id::{
+    AttemptId, EventId, InvalidId, Location, PaymentId, PoolId, Provider, RefundId, Sku,
+};
 use holdfast_core::order::{
-    Allocation, Attempt, Disposition, Line, Notice, Order, Payment, PaymentOutcome, Refund, RefundDue, RefundLine,
-    Shortage,
+    Allocation, Attempt, Disposition, Line, Notice, Order, Payment, PaymentOutcome, Refund, RefundDue,
+    RefundLine, Shortage,
 };
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;

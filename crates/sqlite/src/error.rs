@@ -9,7 +9,10 @@ pub(crate) fn of_driver(error: &rusqlite::Error) -> Error {
         return Error::Corrupt(error.to_string());
     };
     let text = error.to_string();
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the driver's enum is open; what is left is unavailable")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the driver's enum is open; what is left is unavailable"
+    )]
     match code.code {
         // A unique key: another writer was first. With one writer this is a bug that bisection isolates.
         ErrorCode::ConstraintViolation

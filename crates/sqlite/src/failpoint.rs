@@ -1,9 +1,9 @@
 //! Points at which a test build can be killed, armed by `HOLDFAST_FAILPOINTS`.
 
-#[cfg(feature = "failpoints")]
-pub use armed::Failpoints;
 #[cfg(not(feature = "failpoints"))]
 pub use absent::Failpoints;
+#[cfg(feature = "failpoints")]
+pub use armed::Failpoints;
 
 #[cfg(not(feature = "failpoints"))]
 mod absent {
@@ -46,7 +46,8 @@ mod armed {
         pub fn armed(text: &str) -> Result<Self, String> {
             let points = Self::default();
             for point in text.split(';').filter(|point| !point.is_empty()) {
-                let (name, hits) = point.split_once('=').ok_or_else(|| format!("not NAME=HITS: {point:?}"))?;
+                let (name, hits) =
+                    point.split_once('=').ok_or_else(|| format!("not NAME=HITS: {point:?}"))?;
                 let hits: u64 = hits.parse().map_err(|_| format!("not a number of hits: {hits:?}"))?;
                 let left = AtomicU64::new(hits);
                 fail_parallel::cfg_callback(Arc::clone(&points.0), name, move || {

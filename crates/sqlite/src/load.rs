@@ -161,7 +161,8 @@ fn load_campaigns(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Re
     campaigns.extend(rows.orders.values().map(|order| order.key.campaign.clone()));
     campaigns.extend(rows.pools.values().map(|pool| pool.campaign.clone()));
     for campaign in campaigns {
-        let read = one(db, "SELECT * FROM campaign WHERE id = ?1", params![campaign.as_str()], codec::campaign)?;
+        let read =
+            one(db, "SELECT * FROM campaign WHERE id = ?1", params![campaign.as_str()], codec::campaign)?;
         rows.campaigns.extend(read.map(|campaign| (campaign.id.clone(), Arc::new(campaign))));
     }
     Ok(())

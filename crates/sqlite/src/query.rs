@@ -8,7 +8,8 @@ use holdfast_core::order::Order;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{
-    CampaignTotals, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
+    CampaignTotals, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow,
+    page_of,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};

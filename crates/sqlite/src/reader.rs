@@ -27,11 +27,7 @@ pub(crate) struct Readers {
 
 impl Readers {
     pub(crate) fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-            idle: Arc::default(),
-            permits: Arc::new(Semaphore::new(READERS)),
-        }
+        Self { path: path.to_owned(), idle: Arc::default(), permits: Arc::new(Semaphore::new(READERS)) }
     }
 
     /// Runs a read on a connection of its own. It is interrupted when its time is over.

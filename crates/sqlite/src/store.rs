@@ -13,8 +13,8 @@ use holdfast_core::order::Order;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{
-    Batch, CampaignTotals, Clock, Committed, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page,
-    PoolFilter, PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign, SystemClock,
+    Batch, CampaignTotals, Clock, Committed, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter,
+    Page, PoolFilter, PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -197,11 +197,19 @@ impl Store for SqliteStore {
         self.readers.read(move |db| query::order_by_key(db, &key)).await
     }
 
-    async fn orders(&self, filter: OrderFilter, page: Page<OrderId>) -> Result<(Vec<Arc<Order>>, bool), Error> {
+    async fn orders(
+        &self,
+        filter: OrderFilter,
+        page: Page<OrderId>,
+    ) -> Result<(Vec<Arc<Order>>, bool), Error> {
         self.readers.read(move |db| query::orders(db, &filter, &page)).await
     }
 
-    async fn ledger(&self, filter: LedgerFilter, page: Page<LedgerPosition>) -> Result<(Vec<Entry>, bool), Error> {
+    async fn ledger(
+        &self,
+        filter: LedgerFilter,
+        page: Page<LedgerPosition>,
+    ) -> Result<(Vec<Entry>, bool), Error> {
         self.readers.read(move |db| query::ledger(db, filter, &page)).await
     }
 
@@ -232,5 +240,6 @@ impl Store for SqliteStore {
 fn admin_key(db: &Connection) -> Result<Option<[u8; 32]>, Error> {
     let sql = "SELECT admin_key_sha256 FROM authority";
     let hash: Option<Vec<u8>> = db.query_row(sql, [], |row| row.get(0)).store()?;
-    hash.map(|hash| <[u8; 32]>::try_from(hash.as_slice()).map_err(|_| corrupt("the admin key's hash"))).transpose()
+    hash.map(|hash| <[u8; 32]>::try_from(hash.as_slice()).map_err(|_| corrupt("the admin key's hash")))
+        .transpose()
 }

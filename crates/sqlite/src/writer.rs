@@ -97,7 +97,9 @@ impl Writer {
         self.send(Job { work: Some(Work::Call(call)), commands: 1, reply: Reply::Call(reply) }).await?;
         match receiver.await {
             Ok(value) => Ok(value),
-            Err(_) => Err(failed.await.unwrap_or_else(|_| Error::OutcomeUnknown("the writer stopped".into()))),
+            Err(_) => {
+                Err(failed.await.unwrap_or_else(|_| Error::OutcomeUnknown("the writer stopped".into())))
+            }
         }
     }
 

@@ -33,6 +33,11 @@ impl ManualClock {
         Self(AtomicI64::new(now.0))
     }
 
+    /// Sets the clock, forward or back.
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now.0, Ordering::SeqCst);
+    }
+
     /// Moves the clock forward.
     pub fn advance_millis(&self, millis: u32) {
         self.0.fetch_add(i64::from(millis) * 1_000, Ordering::SeqCst);

@@ -15,7 +15,9 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 
 use crate::error::Error;
-use crate::read::{CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow};
+use crate::read::{
+    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow,
+};
 
 /// Commands that share their locks and are decided in one transaction, in arrival order.
 #[derive(Debug, Clone)]
@@ -131,10 +133,18 @@ pub trait Store: Send + Sync + 'static {
     async fn order_by_key(&self, key: OrderKey) -> Result<Option<Arc<Order>>, Error>;
 
     /// Orders in order of their ids.
-    async fn orders(&self, filter: OrderFilter, page: Page<OrderId>) -> Result<(Vec<Arc<Order>>, bool), Error>;
+    async fn orders(
+        &self,
+        filter: OrderFilter,
+        page: Page<OrderId>,
+    ) -> Result<(Vec<Arc<Order>>, bool), Error>;
 
     /// Ledger entries in order of (bucket, sequence).
-    async fn ledger(&self, filter: LedgerFilter, page: Page<LedgerPosition>) -> Result<(Vec<Entry>, bool), Error>;
+    async fn ledger(
+        &self,
+        filter: LedgerFilter,
+        page: Page<LedgerPosition>,
+    ) -> Result<(Vec<Entry>, bool), Error>;
 
     /// Orders whose time is over, the longest overdue first, after (due, id) of the page before.
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error>;

@@ -6,6 +6,13 @@
 
 mod clock;
 #[cfg(feature = "conformance")]
+#[expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "the suite is a test"
+)]
 pub mod conformance;
 mod contract;
 mod error;

@@ -340,14 +340,22 @@ impl Store for ModelStore {
         Ok(rows.order_keys.get(&key).and_then(|id| rows.orders.get(id)).cloned())
     }
 
-    async fn orders(&self, filter: OrderFilter, page: Page<OrderId>) -> Result<(Vec<Arc<Order>>, bool), Error> {
+    async fn orders(
+        &self,
+        filter: OrderFilter,
+        page: Page<OrderId>,
+    ) -> Result<(Vec<Arc<Order>>, bool), Error> {
         let rows = self.rows();
         let found = after(&rows.orders, page.after.as_ref());
         let found = found.into_iter().map(|(_, order)| order).filter(|order| filter.shows(order));
         Ok(page_of(found.collect(), page.limit))
     }
 
-    async fn ledger(&self, filter: LedgerFilter, page: Page<LedgerPosition>) -> Result<(Vec<Entry>, bool), Error> {
+    async fn ledger(
+        &self,
+        filter: LedgerFilter,
+        page: Page<LedgerPosition>,
+    ) -> Result<(Vec<Entry>, bool), Error> {
         let rows = self.rows();
         let shown = |entry: &Entry| {
             filter.pool.is_none_or(|pool| pool == entry.bucket.pool)

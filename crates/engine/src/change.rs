@@ -1,0 +1,103 @@
+//! Changing an order: read it unlocked to know its buckets, lock those, decide; if it moved meanwhile, once
+//! more.
+
+use std::sync::Arc;
+
+use holdfast_core::command::{Command, OrderAction, OrderCommand, Outcome, Signed};
+use holdfast_core::id::OrderId;
+use holdfast_core::order::{Order, PaymentOutcome, State};
+use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::LockSet;
+
+use crate::api::{Engine, Error};
+use crate::lanes::{Class, LaneKey};
+
+/// How often an order may move between the unlocked read and the lock.
+const ROUNDS_MAX: usize = 5;
+
+impl Engine {
+    /// Changes an order: cancel, payment attempt, payment notice, refund, expiry.
+    pub async fn change(
+        &self,
+        order: OrderId,
+        action: OrderAction,
+        signed: Signed,
+    ) -> Result<Outcome, Error> {
+        self.check_running()?;
+        self.change_unchecked(order, action, signed).await
+    }
+
+    /// As [`Engine::change`], also while draining.
+    pub(crate) async fn change_unchecked(
+        &self,
+        id: OrderId,
+        action: OrderAction,
+        signed: Signed,
+    ) -> Result<Outcome, Error> {
+        let mut more = LockSet::default();
+        for _ in 0..ROUNDS_MAX {
+            let Some(order) = self.store().order(id).await? else {
+                return Ok(Outcome::refused(Refusal::UnknownOrder));
+            };
+            let mut locks = locks_of(&order, &action);
+            locks.extend(&more);
+            let lane = lane_of(&locks);
+            let command = OrderCommand { order: id, action: action.clone(), signed: signed.clone() };
+            let outcome =
+                self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;
+            match outcome {
+                Outcome::Elsewhere(pools) | Outcome::Miss(pools) => more.pools.extend(pools),
+                done => {
+                    self.after_change(&done);
+                    return Ok(done);
+                }
+            }
+        }
+        Err(Error::Overloaded)
+    }
+
+    pub(crate) fn after_change(&self, outcome: &Outcome) {
+        if let Outcome::Order { order, .. } = outcome {
+            self.shared.expiry.remember(order);
+        }
+    }
+}
+
+/// The lock set of a command: the home bucket and every bucket whose balance may change. A released order
+/// may take stock again, from anywhere in its pools.
+fn locks_of(order: &Arc<Order>, action: &OrderAction) -> LockSet {
+    let mut locks = LockSet::default();
+    locks.buckets.extend(order.buckets());
+    let may_retake = order.state == State::Released
+        && match action {
+            OrderAction::Notice(notice) => notice.outcome == PaymentOutcome::Succeeded,
+            OrderAction::Confirm => true,
+            OrderAction::Land
+            | OrderAction::Cancel
+            | OrderAction::Reduce(_)
+            | OrderAction::Attempt(..)
+            | OrderAction::Refund(_)
+            | OrderAction::Release
+            | OrderAction::Extend(_)
+            | OrderAction::MarkRefunded(_)
+            | OrderAction::Expire => false,
+        };
+    if may_retake {
+        locks.pools.extend(order.lines.iter().map(|line| line.pool));
+    }
+    locks
+}
+
+/// One bucket: its lane. Several of one pool: the pool's wide lane. Else the node's.
+fn lane_of(locks: &LockSet) -> LaneKey {
+    let mut pools: Vec<_> =
+        locks.buckets.iter().map(|key| key.pool).chain(locks.pools.iter().copied()).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    let first = locks.buckets.first();
+    match (pools.as_slice(), first) {
+        ([_], Some(bucket)) if locks.buckets.len() == 1 && locks.pools.is_empty() => LaneKey::Bucket(*bucket),
+        ([pool], _) => LaneKey::Pool(*pool),
+        _ => LaneKey::Node,
+    }
+}

@@ -1,0 +1,60 @@
+//! The engine's named limits.
+
+use std::time::Duration;
+
+/// Limits and intervals. The defaults suit one node with a few hot pools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Most commands in a batch of one bucket. 1 is supported: slower, never wrong.
+    pub batch_size_max: usize,
+    /// Most commands in a batch of a wide lane, which locks much at once.
+    pub wide_batch_size_max: usize,
+    /// Most placing commands that wait in one lane.
+    pub lane_depth_max: usize,
+    /// Most confirms, releases and other changes that wait in one lane: room that placing cannot take.
+    pub lane_reserved_max: usize,
+    /// How long the oldest placing command may have waited before new ones are turned away.
+    pub lane_age_max: Duration,
+    /// How long a caller waits for an answer before the outcome is called unknown.
+    pub answer_deadline: Duration,
+    /// Most callers that wait for a key that is already in flight.
+    pub joined_max: usize,
+    /// How many other buckets are tried after a miss, before the whole pool is locked.
+    pub probes_max: usize,
+    /// How often a batch is tried again after a conflict.
+    pub retries_max: u32,
+    /// How old the shelf may be before it is read anew.
+    pub shelf_age_max: Duration,
+    /// Most refusals recorded for one account in a minute.
+    pub recorded_refusals_per_minute: u32,
+    /// How often the scan looks for overdue orders that the timer missed.
+    pub scan_interval: Duration,
+    /// Most orders that one expiry pass takes on: the recovery budget.
+    pub expiry_pass_max: usize,
+    /// Most orders that the timer remembers; the scan finds the rest.
+    pub timer_max: usize,
+    /// How long an order whose expiry failed is set aside.
+    pub set_aside: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            batch_size_max: 1_000,
+            wide_batch_size_max: 16,
+            lane_depth_max: 10_000,
+            lane_reserved_max: 10_000,
+            lane_age_max: Duration::from_secs(2),
+            answer_deadline: Duration::from_secs(15),
+            joined_max: 1_000,
+            probes_max: 2,
+            retries_max: 5,
+            shelf_age_max: Duration::from_millis(200),
+            recorded_refusals_per_minute: 10,
+            scan_interval: Duration::from_secs(5),
+            expiry_pass_max: 512,
+            timer_max: 1_000_000,
+            set_aside: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Lanes (车道): the serial point of one bucket in a node. A lane is a bounded queue and a loop that commits
+//! batches: while one commits, the next gathers. There is no timer, no delay when idle; a batch grows with
+//! the load up to a named maximum. Confirms and releases have room of their own.
+//!
+//! A lane exists while it has work: the loop that finds its queue empty takes the lane away with it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdfast_core::command::{Command, Outcome};
+use holdfast_core::id::PoolId;
+use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock::BucketKey;
+use holdfast_store::{Batch, Store};
+use tokio::sync::{Notify, oneshot};
+
+use crate::api::Error;
+use crate::config::Config;
+use crate::ids::IdSource;
+use crate::shelf::Shelf;
+
+/// Which commands share a batch: those that share their locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LaneKey {
+    /// One bucket.
+    Bucket(BucketKey),
+    /// All buckets of a pool: the wide lane of the pool.
+    Pool(PoolId),
+    /// Several pools: the wide lane of the node.
+    Node,
+}
+
+/// Whose room in the lane a command takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// New orders: turned away when the lane is full or old.
+    Placing,
+    /// Everything that ends or supplies what exists: reserved room.
+    Settling,
+}
+
+struct Task {
+    command: Command,
+    locks: LockSet,
+    queued_at: Instant,
+    reply: oneshot::Sender<Result<Outcome, Error>>,
+}
+
+#[derive(Default)]
+struct Lane {
+    placing: VecDeque<Task>,
+    settling: VecDeque<Task>,
+}
+
+impl Lane {
+    /// The next batch: settling first, but never more than half of it while orders wait.
+    fn take(&mut self, size_max: usize) -> Vec<Task> {
+        let half = size_max.div_ceil(2);
+        let settling_max = if self.placing.len() >= half { half } else { size_max };
+        let settling = self.settling.len().min(settling_max);
+        let placing = self.placing.len().min(size_max.saturating_sub(settling));
+        self.settling.drain(..settling).chain(self.placing.drain(..placing)).collect()
+    }
+}
+
+/// Takes a lane away if its loop panics: who waits is told that the outcome is unknown, and the next command
+/// starts a new loop.
+struct LaneGuard<'l> {
+    lanes: &'l Lanes,
+    key: LaneKey,
+    finished: bool,
+}
+
+impl Drop for LaneGuard<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.lanes.lanes.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        }
+    }
+}
+
+/// The node's lanes.
+pub(crate) struct Lanes {
+    store: Arc<dyn Store>,
+    shelf: Arc<Shelf>,
+    config: Arc<Config>,
+    ids: Arc<dyn IdSource>,
+    lanes: Mutex<HashMap<LaneKey, Lane>>,
+    idle: Notify,
+}
+
+impl Lanes {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        shelf: Arc<Shelf>,
+        config: Arc<Config>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        Self { store, shelf, config, ids, lanes: Mutex::default(), idle: Notify::new() }
+    }
+
+    /// Sends a command through a lane and waits for its outcome. Who stops waiting does not stop the
+    /// command.
+    pub(crate) async fn run(
+        self: &Arc<Self>,
+        key: LaneKey,
+        class: Class,
+        command: Command,
+        locks: LockSet,
+    ) -> Result<Outcome, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.submit(key, class, Task { command, locks, queued_at: now(), reply })?;
+        match tokio::time::timeout(self.config.answer_deadline, answer).await {
+            Ok(Ok(outcome)) => outcome,
+            // The lane is gone without an answer, or the deadline passed.
+            Ok(Err(_)) | Err(_) => Err(Error::OutcomeUnknown),
+        }
+    }
+
+    fn submit(self: &Arc<Self>, key: LaneKey, class: Class, task: Task) -> Result<(), Error> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !lanes.contains_key(&key);
+        let lane = lanes.entry(key).or_default();
+        match class {
+            Class::Settling if lane.settling.len() >= self.config.lane_reserved_max => {
+                return Err(Error::Overloaded);
+            }
+            Class::Settling => lane.settling.push_back(task),
+            Class::Placing => {
+                let old = lane.placing.front().is_some_and(|t| age(t.queued_at) > self.config.lane_age_max);
+                if old || lane.placing.len() >= self.config.lane_depth_max {
+                    return Err(Error::Overloaded);
+                }
+                lane.placing.push_back(task);
+            }
+        }
+        drop(lanes);
+        if is_new {
+            // The loop is a task of its own, so that no caller can drop it half-way.
+            let lanes = Arc::clone(self);
+            tokio::spawn(async move { lanes.drive(key).await });
+        }
+        Ok(())
+    }
+
+    /// A lane's loop.
+    async fn drive(self: Arc<Self>, key: LaneKey) {
+        let size_max = match key {
+            LaneKey::Bucket(_) => self.config.batch_size_max,
+            LaneKey::Pool(_) | LaneKey::Node => self.config.wide_batch_size_max,
+        };
+        let mut guard = LaneGuard { lanes: &self, key, finished: false };
+        while let Some(batch) = self.next(key, size_max.max(1)) {
+            self.commit(batch).await;
+        }
+        guard.finished = true;
+    }
+
+    fn next(&self, key: LaneKey, size_max: usize) -> Option<Vec<Task>> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = lanes.get_mut(&key)?.take(size_max);
+        if batch.is_empty() {
+            lanes.remove(&key);
+            if lanes.is_empty() {
+                self.idle.notify_waiters();
+            }
+            return None;
+        }
+        Some(batch)
+    }
+
+    /// Commits a batch. Data that cannot be stored bisects it, halves in order, until the culprit fails
+    /// alone; every other error fails or retries the part whole.
+    async fn commit(&self, batch: Vec<Task>) {
+        let mut parts = vec![batch];
+        while let Some(mut part) = parts.pop() {
+            let result = self.commit_part(&mut part).await;
+            match result {
+                Ok(outcomes) => {
+                    for (task, outcome) in part.into_iter().zip(outcomes) {
+                        // A caller that went away does not undo what is committed.
+                        let _ = task.reply.send(Ok(outcome));
+                    }
+                }
+                Err(holdfast_store::Error::Data(_)) if part.len() > 1 => {
+                    let second = part.split_off(part.len() / 2);
+                    parts.push(second);
+                    parts.push(part);
+                }
+                Err(error) => {
+                    self.forget(&part, &error);
+                    for task in part {
+                        let _ = task.reply.send(Err(Error::Store(error.clone())));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn commit_part(&self, part: &mut [Task]) -> Result<Vec<Outcome>, holdfast_store::Error> {
+        let mut locks = LockSet::default();
+        part.iter().for_each(|task| locks.extend(&task.locks));
+        let commands = Arc::new(part.iter().map(|task| task.command.clone()).collect::<Vec<_>>());
+        let mut tries = 0;
+        loop {
+            let batch = Batch { locks: locks.clone(), commands: Arc::clone(&commands) };
+            match self.store.commit(batch).await {
+                Ok(committed) => {
+                    self.shelf.keep(&committed.balances, self.store.now());
+                    return Ok(committed.outcomes);
+                }
+                Err(error) if error.is_transient() && tries < self.config.retries_max => {
+                    tries += 1;
+                    self.backoff(tries).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Doubles from 2 ms, with jitter, so that those who collided do not collide again.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a bounded backoff after a conflict, at most `retries_max` times"
+    )]
+    async fn backoff(&self, tries: u32) {
+        let base_us = 1_000_u64 << tries.min(6);
+        let jitter_us = u64::try_from(self.ids.next() & 0x3ff).unwrap_or(0);
+        tokio::time::sleep(Duration::from_micros(base_us + jitter_us)).await;
+    }
+
+    /// What the shelf says of these buckets may be wrong after an unknown outcome.
+    fn forget(&self, part: &[Task], error: &holdfast_store::Error) {
+        tracing::warn!(%error, commands = part.len(), "a batch was not committed");
+        for task in part {
+            let pools = task.locks.buckets.iter().map(|key| key.pool).chain(task.locks.pools.iter().copied());
+            pools.for_each(|pool| self.shelf.forget(pool));
+        }
+    }
+
+    /// Waits until no lane has work, or until the deadline.
+    pub(crate) async fn drained(&self, deadline: Duration) -> Result<(), Error> {
+        let wait = async {
+            loop {
+                let idle = self.idle.notified();
+                if self.lanes.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+                    return;
+                }
+                idle.await;
+            }
+        };
+        tokio::time::timeout(deadline, wait).await.map_err(|_| Error::OutcomeUnknown)
+    }
+}
+
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn age(since: Instant) -> Duration {
+    since.elapsed()
+}

@@ -1,0 +1,266 @@
+//! Placing: cheap checks first, then the lane; a miss tries other buckets, and at last the whole pool.
+//!
+//! The key is looked up before every refusal, so the holder of the last unit who lost the answer gets it
+//! again, also when the shelf is empty.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_core::campaign::Campaign;
+use holdfast_core::command::{Command, Outcome, Place, PlaceLine};
+use holdfast_core::decide::{refusal_of_status, repeated};
+use holdfast_core::id::{OrderId, PoolId};
+use holdfast_core::order::{Order, Shortage};
+use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock::BucketKey;
+
+use crate::api::{Engine, Error, PlaceRequest};
+use crate::catalog::PoolEntry;
+use crate::inflight::Entered;
+use crate::lanes::{Class, LaneKey};
+
+/// Beyond so many lines an order goes by the wide lane: it would hold up the others of its bucket.
+const LANE_LINES_MAX: usize = 50;
+/// How often an order over several pools may miss before it locks all of them.
+const WIDE_ROUNDS_MAX: usize = 3;
+
+/// What an order asks of one pool.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    entry: PoolEntry,
+    units: u64,
+    /// The pool's last line, from 1.
+    line: u32,
+}
+
+impl Engine {
+    /// Places an order. A repeat of the key answers with the order as it stands now.
+    pub async fn place(&self, request: PlaceRequest) -> Result<Outcome, Error> {
+        self.check_running()?;
+        let shared = &self.shared;
+        loop {
+            let mut guard = match shared.in_flight.enter(&request.key, shared.config.joined_max) {
+                Entered::First(guard) => guard,
+                Entered::Full => return Err(Error::Overloaded),
+                Entered::Joined(first) => {
+                    let wait = tokio::time::timeout(shared.config.answer_deadline, first).await;
+                    match wait.map_err(|_| Error::OutcomeUnknown)? {
+                        Ok(Some(order)) => return self.repeat(&request, order).await,
+                        // The first left no order; this one tries for itself.
+                        Ok(None) | Err(_) => continue,
+                    }
+                }
+            };
+            let outcome = self.place_first(&request).await?;
+            if let Some(order) = order_of(&outcome) {
+                guard.found(order);
+            }
+            return Ok(outcome);
+        }
+    }
+
+    /// Answers a repeat from an order that is safely committed.
+    async fn repeat(&self, request: &PlaceRequest, order: Arc<Order>) -> Result<Outcome, Error> {
+        let campaign = self.shared.catalog.campaign(self.store(), &request.key.campaign).await?;
+        let policy = campaign.map(|c| c.policy.clone()).unwrap_or_default();
+        Ok(repeated(&self.to_place(request, &BTreeMap::new()), order, &policy))
+    }
+
+    async fn place_first(&self, request: &PlaceRequest) -> Result<Outcome, Error> {
+        let Some(campaign) = self.shared.catalog.campaign(self.store(), &request.key.campaign).await? else {
+            return Ok(Outcome::refused(Refusal::UnknownCampaign));
+        };
+        let mut pools = BTreeMap::new();
+        for (line, number) in request.lines.iter().zip(1_u32..) {
+            let address = (&line.sku, &line.location);
+            if pools.contains_key(&address) {
+                continue;
+            }
+            let found =
+                self.shared.catalog.pool(self.store(), &campaign.id, &line.sku, &line.location).await?;
+            match found {
+                Some(entry) => pools.insert(address, entry),
+                None => return self.refuse_early(request, Refusal::UnknownSku { line: number }).await,
+            };
+        }
+        let place = self.to_place(request, &pools);
+        let wanted = wanted(&place, pools.values().copied());
+        if let Some(refusal) = self.early_refusal(&campaign, &wanted) {
+            return self.refuse_early(request, refusal).await;
+        }
+        let outcome = self.take(Arc::new(place), &wanted).await?;
+        self.after_place(request, &outcome);
+        Ok(outcome)
+    }
+
+    /// What can be refused without a transaction, if the key is new: the window and the sold-out hint.
+    fn early_refusal(&self, campaign: &Campaign, wanted: &[Wanted]) -> Option<Refusal> {
+        if let Some(refusal) = refusal_of_status(campaign.status(self.store().now())) {
+            return Some(refusal);
+        }
+        let max_us = i64::try_from(self.shared.config.shelf_age_max.as_micros()).unwrap_or(i64::MAX);
+        let mut short: Option<Shortage> = None;
+        for want in wanted {
+            let Some((available, as_of)) = self.shared.shelf.remaining(want.entry.id, want.entry.buckets)
+            else {
+                continue;
+            };
+            if available >= want.units || short.is_some_and(|known| known.line < want.line) {
+                continue;
+            }
+            // Somebody is being refused by what was seen: it is read anew, once, and never lapses into
+            // letting orders through to find out.
+            let old = self.store().now().0.saturating_sub(as_of.0) > max_us;
+            if old && self.shared.shelf.begin_refresh(want.entry.id) {
+                let (engine, pool) = (self.clone(), want.entry.id);
+                tokio::spawn(async move { engine.refresh(pool).await });
+            }
+            short = Some(Shortage { line: want.line, requested: want.units, available });
+        }
+        short.map(Refusal::SoldOut)
+    }
+
+    /// Refuses, unless the key is known: then the order as it stands now.
+    async fn refuse_early(&self, request: &PlaceRequest, refusal: Refusal) -> Result<Outcome, Error> {
+        match self.store().order_by_key(request.key.clone()).await? {
+            Some(order) => self.repeat(request, order).await,
+            None => Ok(Outcome::refused(refusal)),
+        }
+    }
+
+    fn to_place(
+        &self,
+        request: &PlaceRequest,
+        pools: &BTreeMap<(&holdfast_core::id::Sku, &holdfast_core::id::Location), PoolEntry>,
+    ) -> Place {
+        let shared = &self.shared;
+        Place {
+            id: OrderId(shared.ids.next()),
+            key: request.key.clone(),
+            account: request.account.clone(),
+            lines: request
+                .lines
+                .iter()
+                .map(|line| PlaceLine {
+                    sku: line.sku.clone(),
+                    location: line.location.clone(),
+                    pool: pools.get(&(&line.sku, &line.location)).map_or(PoolId(0), |entry| entry.id),
+                    quantity: line.quantity,
+                })
+                .collect(),
+            hold_seconds: request.hold_seconds,
+            amount_due: request.amount_due.clone(),
+            metadata: request.metadata.clone(),
+            route: stable_hash(request.key.order_no.as_str()),
+            record_refusals: shared.refusals.may_record(
+                &request.key.campaign,
+                &request.account,
+                shared.store.now(),
+                shared.config.recorded_refusals_per_minute,
+            ),
+            intake: None,
+        }
+    }
+
+    /// Takes stock through the lanes.
+    async fn take(&self, place: Arc<Place>, wanted: &[Wanted]) -> Result<Outcome, Error> {
+        match wanted {
+            [want] if place.lines.len() <= LANE_LINES_MAX => self.take_from_one(place, *want).await,
+            [want] => self.take_wide(place, LaneKey::Pool(want.entry.id), LockSet::pool(want.entry.id)).await,
+            _ => self.take_from_many(place, wanted).await,
+        }
+    }
+
+    /// One pool: the routed bucket, a bounded number of others, then the whole pool.
+    async fn take_from_one(&self, place: Arc<Place>, want: Wanted) -> Result<Outcome, Error> {
+        let PoolEntry { id: pool, buckets } = want.entry;
+        let mut tried = Vec::new();
+        for _ in 0..=self.shared.config.probes_max {
+            let Some(number) = self.shared.shelf.choose(pool, buckets, want.units, place.route, &tried)
+            else {
+                break;
+            };
+            let bucket = BucketKey { pool, number };
+            let command = Command::Place(Arc::clone(&place));
+            let lane = LaneKey::Bucket(bucket);
+            let outcome =
+                self.shared.lanes.run(lane, Class::Placing, command, LockSet::bucket(bucket)).await?;
+            if !matches!(outcome, Outcome::Miss(_) | Outcome::Elsewhere(_)) {
+                return Ok(outcome);
+            }
+            tried.push(number);
+        }
+        self.take_wide(place, LaneKey::Pool(pool), LockSet::pool(pool)).await
+    }
+
+    /// Several pools: the routed bucket of each first, then all buckets of the pools that missed.
+    async fn take_from_many(&self, place: Arc<Place>, wanted: &[Wanted]) -> Result<Outcome, Error> {
+        let mut locks = LockSet::default();
+        for want in wanted {
+            let PoolEntry { id: pool, buckets } = want.entry;
+            match self.shared.shelf.choose(pool, buckets, want.units, place.route, &[]) {
+                Some(number) => locks.buckets.insert(BucketKey { pool, number }),
+                None => locks.pools.insert(pool),
+            };
+        }
+        for _ in 0..WIDE_ROUNDS_MAX {
+            let outcome = self.take_wide(Arc::clone(&place), LaneKey::Node, locks.clone()).await?;
+            match outcome {
+                Outcome::Miss(pools) | Outcome::Elsewhere(pools) => locks.pools.extend(pools),
+                done => return Ok(done),
+            }
+        }
+        locks.pools.extend(wanted.iter().map(|want| want.entry.id));
+        self.take_wide(place, LaneKey::Node, locks).await
+    }
+
+    async fn take_wide(&self, place: Arc<Place>, lane: LaneKey, locks: LockSet) -> Result<Outcome, Error> {
+        self.shared.lanes.run(lane, Class::Placing, Command::Place(place), locks).await
+    }
+
+    /// What the node remembers of a placed order.
+    fn after_place(&self, request: &PlaceRequest, outcome: &Outcome) {
+        if let Outcome::Refused { recorded: true, repeated: false, .. } = outcome {
+            let now = self.shared.store.now();
+            self.shared.refusals.count(&request.key.campaign, &request.account, now);
+        }
+        if let Outcome::Order { order, .. } = outcome {
+            self.shared.expiry.remember(order);
+        }
+    }
+}
+
+fn order_of(outcome: &Outcome) -> Option<&Arc<Order>> {
+    match outcome {
+        Outcome::Order { order, .. } | Outcome::Refused { order: Some(order), .. } => Some(order),
+        Outcome::Refused { order: None, .. }
+        | Outcome::Pool { .. }
+        | Outcome::Adjusted { .. }
+        | Outcome::Miss(_)
+        | Outcome::Elsewhere(_)
+        | Outcome::NotDue(_) => None,
+    }
+}
+
+/// What an order asks of each pool. Lines of one pool count together.
+fn wanted(place: &Place, pools: impl Iterator<Item = PoolEntry>) -> Vec<Wanted> {
+    let mut wanted: BTreeMap<PoolId, Wanted> =
+        pools.map(|entry| (entry.id, Wanted { entry, units: 0, line: 0 })).collect();
+    for (line, number) in place.lines.iter().zip(1_u32..) {
+        if let Some(want) = wanted.get_mut(&line.pool) {
+            want.units = want.units.saturating_add(u64::from(line.quantity));
+            want.line = number;
+        }
+    }
+    wanted.into_values().collect()
+}
+
+/// FNV-1a with a final mix: the same on every node and in every version, so that a repeat meets the lock
+/// of the bucket that has its order.
+fn stable_hash(text: &str) -> u64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
+}

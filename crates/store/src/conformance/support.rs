@@ -1,0 +1,124 @@
+//! Shorthands of the cases.
+
+use std::sync::Arc;
+
+use holdfast_core::campaign::{Policy, Switch};
+use holdfast_core::command::{
+    Command, How, OpenPool, OrderAction, OrderCommand, Outcome, Place, PlaceLine, Signed,
+};
+use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderId, OrderKey, OrderNo, PoolId, Sku};
+use holdfast_core::order::Order;
+use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock::BucketKey;
+
+use crate::contract::{Batch, PutCampaign, Store, SwitchCampaign};
+
+pub(super) fn campaign_id() -> CampaignId {
+    CampaignId::new("sale").expect("a good id")
+}
+
+pub(super) fn signed() -> Signed {
+    Signed { actor: "operator".into(), reason: "test".into() }
+}
+
+/// A campaign that is open.
+pub(super) async fn open_campaign(store: &dyn Store, policy: Policy) {
+    put(store, policy).await;
+    switch(store, Switch::Open).await;
+}
+
+pub(super) async fn put(store: &dyn Store, policy: Policy) {
+    let put = PutCampaign { id: campaign_id(), name: "Sale".into(), starts_at: None, ends_at: None, policy };
+    store.put_campaign(put).await.expect("put");
+}
+
+pub(super) async fn switch(store: &dyn Store, switch: Switch) {
+    let operator = Operator::new("operator").expect("a good id");
+    let switch = SwitchCampaign { id: campaign_id(), switch, operator, reason: "test".into() };
+    store.switch_campaign(switch).await.expect("store").expect("allowed");
+}
+
+pub(super) fn pool_command(pool: u128, supply: u64, buckets: u32) -> Command {
+    Command::OpenPool(OpenPool {
+        id: PoolId(pool),
+        campaign: campaign_id(),
+        sku: Sku::new(&format!("SKU-{pool}")).expect("a good id"),
+        location: Location::new("main").expect("a good id"),
+        supply,
+        buckets,
+        signed: signed(),
+    })
+}
+
+pub(super) async fn open_pool(store: &dyn Store, pool: u128, supply: u64, buckets: u32) {
+    let outcome = one(store, LockSet::default(), pool_command(pool, supply, buckets)).await;
+    assert!(matches!(outcome, Outcome::Pool { created: true, .. }), "{outcome:?}");
+}
+
+pub(super) fn place(order: u128, account: &str, lines: &[(u128, u32)]) -> Place {
+    Place {
+        id: OrderId(order),
+        key: OrderKey {
+            campaign: campaign_id(),
+            order_no: OrderNo::new(&format!("no-{order}")).expect("a good id"),
+        },
+        account: Account::new(account).expect("a good id"),
+        lines: lines
+            .iter()
+            .map(|(pool, quantity)| PlaceLine {
+                sku: Sku::new(&format!("SKU-{pool}")).expect("a good id"),
+                location: Location::new("main").expect("a good id"),
+                pool: PoolId(*pool),
+                quantity: *quantity,
+            })
+            .collect(),
+        hold_seconds: None,
+        amount_due: None,
+        metadata: None,
+        route: 0,
+        record_refusals: true,
+        intake: None,
+    }
+}
+
+pub(super) fn placed(place: Place) -> Command {
+    Command::Place(Arc::new(place))
+}
+
+pub(super) fn change(order: u128, action: OrderAction) -> Command {
+    Command::Order(OrderCommand { order: OrderId(order), action, signed: signed() })
+}
+
+pub(super) fn bucket(pool: u128, number: u32) -> BucketKey {
+    BucketKey { pool: PoolId(pool), number }
+}
+
+pub(super) fn whole(pools: &[u128]) -> LockSet {
+    LockSet { pools: pools.iter().map(|pool| PoolId(*pool)).collect(), ..LockSet::default() }
+}
+
+pub(super) async fn commit(store: &dyn Store, locks: LockSet, commands: Vec<Command>) -> Vec<Outcome> {
+    store.commit(Batch { locks, commands: Arc::new(commands) }).await.expect("commit").outcomes
+}
+
+pub(super) async fn one(store: &dyn Store, locks: LockSet, command: Command) -> Outcome {
+    commit(store, locks, vec![command]).await.pop().expect("one outcome")
+}
+
+/// The order of an outcome, and how it came to be.
+pub(super) fn order_of(outcome: &Outcome) -> (Arc<Order>, How) {
+    match outcome {
+        Outcome::Order { order, how, .. } => (Arc::clone(order), *how),
+        other => panic!("not an order: {other:?}"),
+    }
+}
+
+pub(super) async fn balances(store: &dyn Store, pool: u128) -> (u64, u64, u64) {
+    let row = store.pool(PoolId(pool)).await.expect("read").expect("a pool");
+    row.buckets.iter().fold((0, 0, 0), |(a, h, s), b| (a + b.available, h + b.held, s + b.sold))
+}
+
+pub(super) async fn assert_clean(store: &dyn Store) {
+    let report = store.audit().await.expect("audit");
+    assert!(report.is_clean(), "{:?}", report.breaches);
+}

@@ -1,0 +1,138 @@
+//! A long random walk on the store and on the model: every answer and, at the end, every row agree.
+
+use std::sync::Arc;
+
+use holdfast_core::campaign::{LatePayment, PaymentFailed, Policy, Switch};
+use holdfast_core::command::{Adjust, AdjustmentKind, Command, Keep, OrderAction};
+use holdfast_core::id::{AdjustmentId, AttemptId, EventId, PaymentId, PoolId, Provider, RefundId};
+use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
+
+use super::behaviour::{Subject, TestClock};
+use super::support::{
+    assert_clean, change, commit, open_campaign, open_pool, place, placed, put, signed, switch, whole,
+};
+use crate::contract::Store;
+use crate::model::ModelStore;
+use crate::read::{LedgerFilter, OrderFilter, Page, PoolFilter};
+
+const STEPS: u32 = 400;
+
+/// A small generator: the walk is the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn policies() -> [Policy; 3] {
+    let limited = Policy { account_limit: Some(12), account_open_holds: Some(4), ..Policy::default() };
+    let strict = Policy {
+        late_payment: LatePayment::Refund,
+        payment_failed: PaymentFailed::Release,
+        restock_on_refund: true,
+        payment_extension_seconds: 30,
+        ..limited.clone()
+    };
+    [Policy::default(), limited, strict]
+}
+
+fn command(dice: &mut Dice, step: u32) -> Command {
+    let order = 1 + u128::from(dice.roll(40));
+    let text = |prefix: &str, number: u64| format!("{prefix}{number}");
+    let provider = || Provider::new("bank").expect("a good id");
+    let action = match dice.roll(12) {
+        0..=3 => {
+            let lines: Vec<(u128, u32)> = (0..1 + dice.roll(3))
+                .map(|_| (1 + u128::from(dice.roll(2)), 1 + dice.roll(4) as u32))
+                .collect();
+            // The same number with other lines: a mismatch, most of the time.
+            let mut wanted = place(order, ["ann", "bob", "eve"][dice.roll(3) as usize], &lines);
+            wanted.id = holdfast_core::id::OrderId(order + 1_000 * u128::from(step));
+            wanted.route = dice.roll(7);
+            wanted.hold_seconds = [None, Some(5), Some(60)][dice.roll(3) as usize];
+            return placed(wanted);
+        }
+        4 => OrderAction::Cancel,
+        5 => OrderAction::Reduce(vec![Keep { line: 1, keep: dice.roll(3) as u32 }]),
+        6 => OrderAction::Attempt(AttemptId::new(&text("a", dice.roll(3))).expect("a good id"), provider()),
+        7 | 8 => OrderAction::Notice(Notice {
+            provider: provider(),
+            event_id: EventId::new(&text("e", dice.roll(60))).expect("a good id"),
+            payment_id: PaymentId::new(&text("p", dice.roll(30))).expect("a good id"),
+            attempt_id: None,
+            outcome: PaymentOutcome::ALL[dice.roll(2) as usize],
+            paid_at: None,
+            amount_minor: None,
+            currency: None,
+        }),
+        9 => OrderAction::Refund(Refund {
+            refund_id: RefundId::new(&text("r", dice.roll(4))).expect("a good id"),
+            lines: vec![RefundLine { line: 1, quantity: 1 + dice.roll(2) as u32 }],
+            restock: [None, Some(true), Some(false)][dice.roll(3) as usize],
+            reason: "walk".into(),
+        }),
+        10 => OrderAction::Expire,
+        _ => {
+            return Command::Adjust(Adjust {
+                adjustment_id: AdjustmentId::new(&text("adj", dice.roll(30))).expect("a good id"),
+                pool: PoolId(1 + u128::from(dice.roll(2))),
+                delta: 3 - 2 * dice.roll(4) as i64,
+                kind: AdjustmentKind::Adjust,
+                bucket: None,
+                signed: signed(),
+            });
+        }
+    };
+    // Orders are addressed by the id of the first place of their number; some ids do not exist.
+    let id = order + 1_000 * u128::from(dice.roll(u64::from(step) + 1));
+    change(id, action)
+}
+
+/// Orders, pools and ledger as text, for comparison.
+async fn rows(store: &dyn Store) -> String {
+    let page = |limit| Page { after: None, limit };
+    let orders = store.orders(OrderFilter::default(), page(10_000)).await.expect("read");
+    let pools = store.pools(PoolFilter::default(), Page { after: None, limit: 10_000 }).await.expect("read");
+    let ledger =
+        store.ledger(LedgerFilter::default(), Page { after: None, limit: 100_000 }).await.expect("read");
+    format!("{orders:#?}\n{pools:#?}\n{ledger:#?}")
+}
+
+/// The store under test does what the model does.
+pub async fn a_random_walk_agrees_with_the_model(store: Subject, clock: TestClock) {
+    let model: Arc<dyn Store> = Arc::new(ModelStore::new(clock.clone()));
+    let both = [&*store, &*model];
+    for store in both {
+        open_campaign(store, Policy::default()).await;
+        open_pool(store, 1, 40, 3).await;
+        open_pool(store, 2, 20, 1).await;
+    }
+    let mut dice = Dice(42);
+    for step in 1..=STEPS {
+        clock.advance_millis(dice.roll(2_000) as u32);
+        if step % 50 == 0 {
+            let policy = &policies()[dice.roll(3) as usize];
+            let switches = [Switch::Freeze, Switch::Unfreeze, Switch::Pause, Switch::Resume];
+            let switched = switches[dice.roll(4) as usize];
+            for store in both {
+                put(store, policy.clone()).await;
+                switch(store, switched).await;
+            }
+        } else if step % 50 == 10 {
+            for store in both {
+                switch(store, Switch::Unfreeze).await;
+                switch(store, Switch::Resume).await;
+            }
+        }
+        let commands: Vec<Command> = (0..1 + dice.roll(6)).map(|_| command(&mut dice, step)).collect();
+        let actual = commit(&*store, whole(&[1, 2]), commands.clone()).await;
+        let expected = commit(&*model, whole(&[1, 2]), commands.clone()).await;
+        assert_eq!(actual, expected, "step {step}: {commands:#?}");
+    }
+    assert_eq!(rows(&*store).await, rows(&*model).await);
+    assert_clean(&*store).await;
+    assert_clean(&*model).await;
+}
