@@ -4,6 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use holdfast_core::decide::decide;
 use holdfast_store::{Balance, Batch, Clock, Committed, Error};
@@ -49,8 +50,22 @@ enum Reply {
 
 /// The handle of the writer thread.
 pub(crate) struct Writer {
-    jobs: mpsc::Sender<Job>,
+    /// None only while it is being dropped.
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
     failed: Arc<AtomicBool>,
+}
+
+impl Drop for Writer {
+    /// Waits until the connection is closed: the database's lock must not go before it.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the writer panicked");
+        }
+    }
 }
 
 impl Writer {
@@ -63,8 +78,8 @@ impl Writer {
         let (jobs, inbox) = mpsc::channel(JOBS_MAX);
         let failed = Arc::new(AtomicBool::new(false));
         let thread = Thread { connection, clock, failpoints, inbox, failed: Arc::clone(&failed) };
-        std::thread::Builder::new().name("sqlite-writer".into()).spawn(move || thread.run())?;
-        Ok(Self { jobs, failed })
+        let thread = std::thread::Builder::new().name("sqlite-writer".into()).spawn(move || thread.run())?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), failed })
     }
 
     /// Whether a flush failed: what is on disk is then unknown until the store is opened again.
@@ -107,7 +122,8 @@ impl Writer {
         if self.has_failed() {
             return Err(Error::Unavailable("a flush failed; the server must be restarted".into()));
         }
-        self.jobs.send(job).await.map_err(|_| Error::Unavailable("the writer stopped".into()))
+        let stopped = || Error::Unavailable("the writer stopped".into());
+        self.jobs.as_ref().ok_or_else(stopped)?.send(job).await.map_err(|_| stopped())
     }
 }
 

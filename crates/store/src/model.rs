@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::campaign::{Campaign, Switches};
-use holdfast_core::command::Adjust;
+use holdfast_core::command::{Adjust, Command};
 use holdfast_core::decide::decide;
 use holdfast_core::id::{AdjustmentId, CampaignId, EventId, OrderId, OrderKey, PoolId, Provider};
 use holdfast_core::ledger::Entry;
@@ -18,6 +18,7 @@ use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, Pool};
 use holdfast_core::time::Timestamp;
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
@@ -27,12 +28,16 @@ use crate::read::{
 };
 
 /// What a commit does wrong on request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Fault {
     /// It fails and writes nothing.
     Before(Error),
     /// It writes, and its answer is lost.
     AnswerLost,
+    /// It waits until it is notified, then does what it should.
+    Wait(Arc<Notify>),
+    /// It fails for data that cannot be stored while it holds this order's place.
+    Unstorable(OrderKey),
 }
 
 /// The rows.
@@ -80,7 +85,7 @@ impl ModelStore {
 }
 
 impl Rows {
-    fn snapshot(&self, locks: &LockSet, commands: &[holdfast_core::command::Command]) -> Snapshot {
+    fn snapshot(&self, locks: &LockSet, commands: &[Command]) -> Snapshot {
         let needs = Needs::of(commands);
         let mut rows = Snapshot { campaigns: self.campaigns.clone(), ..Snapshot::default() };
         rows.pools.clone_from(&self.pools);
@@ -217,8 +222,19 @@ impl Store for ModelStore {
     async fn commit(&self, batch: Batch) -> Result<Committed, Error> {
         let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         let fault = self.faults.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-        if let Some(Fault::Before(error)) = fault {
-            return Err(error);
+        let answer_lost = matches!(fault, Some(Fault::AnswerLost));
+        match fault {
+            Some(Fault::Before(error)) => return Err(error),
+            Some(Fault::Wait(signal)) => signal.notified().await,
+            Some(Fault::Unstorable(key)) => {
+                // The culprit goes wrong every time, until it is alone and after.
+                self.fail_commit(number + 1, Fault::Unstorable(key.clone()));
+                let is_culprit = |command: &Command| matches!(command, Command::Place(p) if p.key == key);
+                if batch.commands.iter().any(is_culprit) {
+                    return Err(Error::Data("on request".into()));
+                }
+            }
+            Some(Fault::AnswerLost) | None => {}
         }
         let mut rows = self.rows();
         let snapshot = rows.snapshot(&batch.locks, &batch.commands);
@@ -226,7 +242,7 @@ impl Store for ModelStore {
         let decision = decide(self.clock.now(), snapshot, batch.commands.iter());
         let changed: Vec<BucketKey> = decision.changes.buckets.iter().map(|c| c.bucket.key).collect();
         rows.apply(decision.changes)?;
-        if fault == Some(Fault::AnswerLost) {
+        if answer_lost {
             return Err(Error::OutcomeUnknown("on request".into()));
         }
         let keys: std::collections::BTreeSet<_> = locked.into_iter().chain(changed).collect();

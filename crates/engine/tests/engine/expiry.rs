@@ -1,0 +1,93 @@
+//! Expiry by timer and by scan.
+
+use holdfast_core::campaign::Policy;
+use holdfast_core::command::OrderAction;
+use holdfast_core::id::{AttemptId, Provider};
+use holdfast_core::order::{Reason, State};
+use holdfast_engine::{Config, Engine, UuidV7};
+use holdfast_store::Store;
+use holdfast_store::model::Fault;
+use std::sync::Arc;
+
+use crate::support::{Sale, order, request, success};
+
+#[tokio::test]
+async fn the_timer_releases_after_the_grace_and_not_before() {
+    let sale = Sale::open(Policy::default(), Config::default()).await;
+    let pool = sale.pool("A", 3, 1).await;
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(order(&sale.place(request(&format!("o{n}"), "ann", &[("A", 1)])).await.unwrap()).0.id);
+    }
+    sale.change(ids[0], success("e0")).await;
+    let bank = Provider::new("bank").unwrap();
+    sale.change(ids[1], OrderAction::Attempt(AttemptId::new("a").unwrap(), bank)).await;
+    sale.clock.advance_millis(901_999);
+    let pass = sale.engine.expire_due(sale.store.now()).await;
+    assert_eq!((pass.changed, pass.unchanged), (0, 0));
+    sale.clock.advance_millis(1);
+    let pass = sale.engine.expire_due(sale.store.now()).await;
+    // The sold order is still in the timer: it is asked, and does nothing.
+    assert_eq!((pass.changed, pass.unchanged, pass.failed), (2, 1, 0));
+    let states: Vec<_> = futures(&sale, &ids).await;
+    assert_eq!(
+        states,
+        [
+            (State::Sold, None),
+            (State::InReview, Some(Reason::PaymentUnknown)),
+            (State::Released, Some(Reason::Expired))
+        ]
+    );
+    assert_eq!(sale.balances(pool).await, (1, 1, 1));
+    sale.assert_clean().await;
+}
+
+async fn futures(sale: &Sale, ids: &[holdfast_core::id::OrderId]) -> Vec<(State, Option<Reason>)> {
+    let mut states = Vec::new();
+    for id in ids {
+        let order = sale.store.order(*id).await.unwrap().unwrap();
+        states.push((order.state, order.reason));
+    }
+    states
+}
+
+#[tokio::test]
+async fn the_scan_finds_what_a_lost_timer_forgot() {
+    let sale = Sale::open(Policy::default(), Config::default()).await;
+    let pool = sale.pool("A", 1_000, 4).await;
+    for n in 0..600 {
+        order(&sale.place(request(&format!("o{n}"), "ann", &[("A", 1)])).await.unwrap());
+    }
+    sale.clock.advance_millis(1_000_000);
+    // Another process: nothing is in its timer.
+    let restarted = Engine::new(sale.store.clone(), Arc::new(UuidV7), Config::default());
+    let now = sale.store.now();
+    assert_eq!(restarted.expire_due(now).await.changed, 0);
+    let first = restarted.scan_overdue(now).await;
+    assert_eq!((first.changed, first.more), (512, true), "a pass is bounded");
+    let second = restarted.scan_overdue(now).await;
+    assert_eq!((second.changed, second.more), (88, false));
+    assert_eq!(sale.balances(pool).await, (1_000, 0, 0));
+    sale.assert_clean().await;
+}
+
+#[tokio::test]
+async fn one_order_that_cannot_be_expired_stops_no_other_and_is_no_hot_loop() {
+    let sale = Sale::open(Policy::default(), Config { batch_size_max: 1, ..Config::default() }).await;
+    let pool = sale.pool("A", 10, 1).await;
+    for n in 0..10 {
+        order(&sale.place(request(&format!("o{n}"), "ann", &[("A", 1)])).await.unwrap());
+    }
+    sale.clock.advance_millis(1_000_000);
+    sale.fail_after(4, Fault::Before(holdfast_store::Error::Data("on request".into())));
+    let engine =
+        Engine::new(sale.store.clone(), Arc::new(UuidV7), Config { batch_size_max: 1, ..Config::default() });
+    let pass = engine.scan_overdue(sale.store.now()).await;
+    assert_eq!((pass.changed, pass.failed), (9, 1));
+    let commits = sale.store.commits();
+    let pass = engine.scan_overdue(sale.store.now()).await;
+    assert_eq!((pass.changed, pass.failed, sale.store.commits()), (0, 0, commits), "it is set aside");
+    sale.clock.advance_millis(30_001);
+    assert_eq!(engine.scan_overdue(sale.store.now()).await.changed, 1);
+    assert_eq!(sale.balances(pool).await, (10, 0, 0));
+}
