@@ -45,13 +45,12 @@ impl Engine {
             let command = OrderCommand { order: id, action: action.clone(), signed: signed.clone() };
             let outcome =
                 self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;
-            match outcome {
-                Outcome::Elsewhere(pools) | Outcome::Miss(pools) => more.pools.extend(pools),
-                done => {
-                    self.after_change(&done);
-                    return Ok(done);
-                }
+            if let Outcome::Elsewhere(pools) | Outcome::Miss(pools) = outcome {
+                more.pools.extend(pools);
+                continue;
             }
+            self.after_change(&outcome);
+            return Ok(outcome);
         }
         Err(Error::Overloaded)
     }

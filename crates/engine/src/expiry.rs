@@ -224,12 +224,10 @@ impl Engine {
         let command = OrderCommand { order: order.id, action: OrderAction::Expire, signed: signed.clone() };
         let (lane, locks) = (LaneKey::Bucket(order.home), LockSet::bucket(order.home));
         let outcome = self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;
-        match outcome {
-            Outcome::Elsewhere(_) => self.change_unchecked(order.id, OrderAction::Expire, signed).await,
-            done => {
-                self.after_change(&done);
-                Ok(done)
-            }
+        if let Outcome::Elsewhere(_) = outcome {
+            return self.change_unchecked(order.id, OrderAction::Expire, signed).await;
         }
+        self.after_change(&outcome);
+        Ok(outcome)
     }
 }

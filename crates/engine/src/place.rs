@@ -206,10 +206,8 @@ impl Engine {
         }
         for _ in 0..WIDE_ROUNDS_MAX {
             let outcome = self.take_wide(Arc::clone(&place), LaneKey::Node, locks.clone()).await?;
-            match outcome {
-                Outcome::Miss(pools) | Outcome::Elsewhere(pools) => locks.pools.extend(pools),
-                done => return Ok(done),
-            }
+            let (Outcome::Miss(pools) | Outcome::Elsewhere(pools)) = outcome else { return Ok(outcome) };
+            locks.pools.extend(pools);
         }
         locks.pools.extend(wanted.iter().map(|want| want.entry.id));
         self.take_wide(place, LaneKey::Node, locks).await

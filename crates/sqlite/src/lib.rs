@@ -17,4 +17,4 @@ mod store;
 mod writer;
 
 pub use failpoint::Failpoints;
-pub use store::{ExplainOrder, Options, SqliteStore, audit_file, explain_file};
+pub use store::{ExplainOrder, Explained, Options, SqliteStore, audit_file, explain_file};

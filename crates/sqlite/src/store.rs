@@ -122,7 +122,7 @@ pub fn audit_file(path: &Path) -> Result<Report, Error> {
 }
 
 /// Reads an order and its ledger entries beside a running server, or without one.
-pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<(Arc<Order>, Vec<Entry>)>, Error> {
+pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<Explained>, Error> {
     let db = reader::open(path)?;
     let found = match order {
         ExplainOrder::Id(id) => query::order(&db, *id)?,
@@ -131,7 +131,16 @@ pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<(Arc<Ord
     let Some(order) = found else { return Ok(None) };
     let filter = LedgerFilter { pool: None, order: Some(order.id) };
     let (entries, _) = query::ledger(&db, filter, &Page { after: None, limit: 100_000 })?;
-    Ok(Some((order, entries)))
+    Ok(Some(Explained { order, entries }))
+}
+
+/// An order with the entries that tell its life.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// The order as it stands.
+    pub order: Arc<Order>,
+    /// Its ledger entries.
+    pub entries: Vec<Entry>,
 }
 
 /// Which order to explain.

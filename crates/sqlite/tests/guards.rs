@@ -1,5 +1,14 @@
 //! What the database itself forbids, and how it is opened.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test may fail"
+)]
+
 use std::path::Path;
 use std::process::Command as Process;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ mod clock;
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
+    clippy::wildcard_enum_match_arm,
     reason = "the suite is a test"
 )]
 pub mod conformance;

@@ -1,5 +1,14 @@
 //! The model store passes the suite that every store passes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test may fail"
+)]
+
 use std::sync::Arc;
 
 use holdfast_store::model::ModelStore;
