@@ -1,1 +1,111 @@
-fn main() {}
+//! The `holdfast` binary: command line, configuration, wiring.
+
+mod explain;
+mod import;
+mod lines;
+mod output;
+mod replay;
+mod serve;
+mod verify;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Inventory reservation for flash sales: hold, pay, sell; never too much, and every unit accounted for.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, arg_required_else_help = true)]
+#[command(after_help = "Exit status: 0 done; 1 the check failed; 2 wrong usage, or it could not run.\n\n\
+                        Example:\n  holdfast serve --auth off")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Verify(verify::Args),
+    Replay(replay::Args),
+    /// Bring stock in from a file
+    #[command(subcommand)]
+    Import(import::Command),
+    /// Show how something came to stand where it stands
+    #[command(subcommand)]
+    Explain(explain::Command),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            // The exit status says the same where standard error is closed too.
+            let _ = output::complain(&format!("error: {error:#}"));
+            ExitCode::from(output::CANNOT_RUN)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Serve(args) => Box::pin(serve::run(args)).await,
+            Command::Verify(args) => Box::pin(verify::run(args)).await,
+            Command::Replay(args) => Box::pin(replay::run(args)).await,
+            Command::Import(command) => Box::pin(import::run(command)).await,
+            Command::Explain(command) => Box::pin(explain::run(command)).await,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn leaves(command: &clap::Command, found: &mut Vec<clap::Command>) {
+        if command.get_subcommands().next().is_none() {
+            found.push(command.clone());
+        }
+        command.get_subcommands().for_each(|sub| leaves(sub, found));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        let mut found = Vec::new();
+        leaves(&Cli::command(), &mut found);
+        assert!(found.len() >= 5);
+        for mut command in found {
+            let help = command.render_help().to_string();
+            assert!(help.contains("Example:\n  holdfast "), "{help}");
+        }
+    }
+
+    #[test]
+    fn wrong_usage_is_exit_2() {
+        for line in [
+            "holdfast nonsense",
+            "holdfast replay f.csv",
+            "holdfast replay f.csv --preset online-retail --columns order=a,sku=b,quantity=c",
+            "holdfast replay f.csv --preset online-retail --concurrency 0",
+            "holdfast import stock f.csv",
+            "holdfast explain order --target http://a",
+            "holdfast explain order id --order-no n --campaign c",
+            "holdfast explain order --order-no n",
+            "holdfast serve --listen nowhere",
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}: {error}");
+        }
+    }
+}

@@ -351,14 +351,18 @@ impl Order {
 
     /// Whether a success of this payment is recorded.
     pub fn has_success_of(&self, provider: &Provider, payment: &PaymentId) -> bool {
-        self.payments
-            .iter()
-            .any(|p| p.succeeded() && p.notice.provider == *provider && p.notice.payment_id == *payment)
+        self.successes().any(|p| p.notice.provider == *provider && p.notice.payment_id == *payment)
     }
 
     /// Whether any success is recorded.
     pub fn has_success(&self) -> bool {
-        self.payments.iter().any(Payment::succeeded)
+        self.successes().next().is_some()
+    }
+
+    /// The successes that are not repeats of another one: at landing the parked one is taken out and
+    /// applied, and its repeats must not stand in its way.
+    fn successes(&self) -> impl Iterator<Item = &Payment> {
+        self.payments.iter().filter(|p| p.succeeded() && p.disposition != Disposition::Duplicate)
     }
 
     /// Whether a payment is begun and its outcome open.

@@ -115,8 +115,9 @@ pub struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    /// What these commands need to read. Campaigns and accounts of orders that are looked up by id
-    /// come on top: they are known only when the orders are read.
+    /// What these commands need to read. Campaigns, accounts and pools of orders that are looked up by
+    /// id come on top, and the successes of payments parked on an order that lands: they are known only
+    /// when the orders are read.
     pub fn of(commands: &'a [Command]) -> Self {
         let mut needs = Self::default();
         for command in commands {

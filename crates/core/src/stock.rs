@@ -73,28 +73,28 @@ pub struct Delta {
 impl Delta {
     /// Stock moves from available to held.
     pub const fn hold(quantity: u64) -> Self {
-        let q = quantity as i64;
-        Self { available: -q, held: q, sold: 0 }
+        let q = signed(quantity);
+        Self { available: q.saturating_neg(), held: q, sold: 0 }
     }
     /// Stock moves from available to sold.
     pub const fn sell(quantity: u64) -> Self {
-        let q = quantity as i64;
-        Self { available: -q, held: 0, sold: q }
+        let q = signed(quantity);
+        Self { available: q.saturating_neg(), held: 0, sold: q }
     }
     /// Stock moves from held to sold.
     pub const fn confirm(quantity: u64) -> Self {
-        let q = quantity as i64;
-        Self { available: 0, held: -q, sold: q }
+        let q = signed(quantity);
+        Self { available: 0, held: q.saturating_neg(), sold: q }
     }
     /// Stock moves from held to available.
     pub const fn release(quantity: u64) -> Self {
-        let q = quantity as i64;
-        Self { available: q, held: -q, sold: 0 }
+        let q = signed(quantity);
+        Self { available: q, held: q.saturating_neg(), sold: 0 }
     }
     /// Stock moves from sold to available.
     pub const fn restock(quantity: u64) -> Self {
-        let q = quantity as i64;
-        Self { available: q, held: 0, sold: -q }
+        let q = signed(quantity);
+        Self { available: q, held: 0, sold: q.saturating_neg() }
     }
     /// Supply changes.
     pub const fn supply(delta: i64) -> Self {
@@ -120,6 +120,11 @@ impl Delta {
     pub const fn gives_back(self) -> bool {
         self.available > 0
     }
+}
+
+/// Quantities are bounded by [`BALANCE_MAX`]; a row that says more is refused by every balance.
+const fn signed(quantity: u64) -> i64 {
+    if quantity > i64::MAX as u64 { i64::MAX } else { quantity as i64 }
 }
 
 /// A balance would become negative or too great.

@@ -35,7 +35,10 @@ impl Working {
         for (pool, (total, last)) in &wanted {
             let buckets = self.in_order_of_trial(*pool, *total, route);
             let available: u64 = buckets.iter().map(|b| b.available).sum();
-            if available >= *total {
+            // Only who has the whole pool may split a line: elsewhere one bucket has it all, or it is a miss.
+            let here =
+                if self.is_complete(*pool) { available } else { buckets.first().map_or(0, |b| b.available) };
+            if here >= *total {
                 stock.insert(*pool, buckets);
             } else if self.is_complete(*pool) {
                 let line = u32::try_from(*last).unwrap_or(u32::MAX).saturating_add(1);
@@ -77,12 +80,14 @@ impl Working {
         buckets
     }
 
-    /// Whether the account may have these units in one more order. The shortage names the first line.
+    /// Whether the account may have these units in one more order, and one more open hold where the
+    /// order becomes one. The shortage names the first line.
     pub(crate) fn check_limits(
         &self,
         campaign: &Campaign,
         account: &Account,
         units: u64,
+        opens_hold: bool,
     ) -> Result<(), Refusal> {
         if !campaign.policy.limits_accounts() {
             return Ok(());
@@ -90,6 +95,7 @@ impl Working {
         let Usage { units: used, open_holds } =
             self.usage(&UsageKey { campaign: campaign.id.clone(), account: account.clone() });
         if let Some(limit) = campaign.policy.account_open_holds
+            && opens_hold
             && open_holds >= limit
         {
             return Err(Refusal::AccountOpenHolds { limit });
@@ -103,21 +109,26 @@ impl Working {
         Ok(())
     }
 
-    /// Whether the campaign sells now.
-    pub(crate) fn check_open(&self, campaign: &Campaign) -> Result<(), Refusal> {
-        refusal_of_status(campaign.status(self.now)).map_or(Ok(()), Err)
+    /// Whether every line names a pool that is there.
+    pub(crate) fn check_known(&self, lines: &[Line]) -> Result<(), Refusal> {
+        match lines.iter().zip(1_u32..).find(|(line, _)| !self.rows.pools.contains_key(&line.pool)) {
+            Some((_, line)) => Err(Refusal::UnknownSku { line }),
+            None => Ok(()),
+        }
     }
 
-    /// The first pool of these lines that is frozen or not there.
-    pub(crate) fn check_pools(&self, lines: &[Line]) -> Result<(), Refusal> {
-        for (line, number) in lines.iter().zip(1_u32..) {
-            match self.rows.pools.get(&line.pool) {
-                None => return Err(Refusal::UnknownSku { line: number }),
-                Some(pool) if pool.frozen => return Err(Refusal::Frozen),
-                Some(_) => {}
-            }
+    /// Whether the campaign sells now, and the pools of these lines do: closed > frozen > paused > not open.
+    pub(crate) fn check_open(&self, campaign: &Campaign, lines: &[Line]) -> Result<(), Refusal> {
+        let status = campaign.status(self.now);
+        if status != CampaignStatus::Closed && self.any_frozen(lines) {
+            return Err(Refusal::Frozen);
         }
-        Ok(())
+        refusal_of_status(status).map_or(Ok(()), Err)
+    }
+
+    /// Whether a pool of these lines is frozen.
+    pub(crate) fn any_frozen(&self, lines: &[Line]) -> bool {
+        lines.iter().any(|line| self.rows.pools.get(&line.pool).is_some_and(|pool| pool.frozen))
     }
 }
 

@@ -185,10 +185,11 @@ pub(super) fn begin_attempt(
 pub(super) fn set_reason(after: &mut Order, before: &Order, facts: &Facts, step: &Step) {
     if let Some(reason) = step.reason {
         after.reason = Some(reason);
-    } else if let (State::Queued, State::Failed, Landing::Refused(reason)) =
+    } else if let (State::Queued, State::Failed, Landing::Refused(reason, shortage)) =
         (before.state, after.state, facts.landing)
     {
         after.reason = Some(reason);
+        after.shortage = shortage;
     } else if after.state != before.state {
         after.reason = None;
     }

@@ -3,11 +3,12 @@
 use crate::campaign::Policy;
 use crate::command::{Keep, OrderAction, OrderCommand};
 use crate::order::{Disposition, Line, Notice, Order, Refund, State};
-use crate::table::{Facts, Landing, Phase, Retake};
+use crate::table::{Facts, Landing, Phase, Retake, Trigger};
 use crate::time::Timestamp;
 
 use super::Working;
 use super::allocate::{Unserved, reason_of};
+use super::place::opens_hold;
 
 impl Working {
     /// Works out the facts. `Err` names the pools that must be locked before they can be known.
@@ -32,13 +33,9 @@ impl Working {
         };
         let phase = phase(order, policy, self.now);
         let payment_under_review = under_review(order);
-        let wants_retake = match &command.action {
-            OrderAction::Notice(n) => {
-                order.state == State::Released && n.outcome == crate::order::PaymentOutcome::Succeeded
-            }
-            OrderAction::Confirm => order.state == State::Released && payment_under_review,
-            _ => false,
-        };
+        let trigger = command.action.trigger();
+        let wants_retake = order.state == State::Released
+            && (trigger == Trigger::Success || (trigger == Trigger::Confirm && payment_under_review));
         Ok(Facts {
             payment_known: notice.is_some_and(|n| order.has_success_of(&n.provider, &n.payment_id)),
             amount_differs: notice.is_some_and(|n| self.amount_differs(order, n)),
@@ -52,15 +49,8 @@ impl Working {
             due: order.due_at.is_some_and(|due| self.now >= due),
             refund_due: order.refund_due.is_some(),
             cancelled: order.reason == Some(crate::order::Reason::Cancelled),
-            unchanged: match &command.action {
-                OrderAction::Reduce(keeps) => kept(order, keeps).all(|(line, keep)| keep == line.quantity),
-                _ => false,
-            },
-            empties: match &command.action {
-                OrderAction::Refund(refund) => refund_empties(order, refund),
-                OrderAction::Reduce(keeps) => kept(order, keeps).all(|(_, keep)| keep == 0),
-                _ => false,
-            },
+            unchanged: unchanged(order, &command.action),
+            empties: empties(order, &command.action),
             late_payment: policy.late_payment,
             payment_failed: policy.payment_failed,
             review_end: policy.review_end,
@@ -96,7 +86,8 @@ impl Working {
             return Ok(Retake::Frozen);
         }
         let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
-        if self.check_limits(&campaign, &order.account, units).is_err() {
+        // It is sold at once: other open holds of the account don't matter.
+        if self.check_limits(&campaign, &order.account, units, false).is_err() {
             return Ok(Retake::Impossible);
         }
         match self.allocate(&mut order.lines.clone(), 0) {
@@ -110,18 +101,25 @@ impl Working {
     /// them; freeze waits.
     fn landing(&self, order: &Order, policy: &Policy) -> Result<Landing, Vec<crate::id::PoolId>> {
         let Some(campaign) = self.campaign(&order.key.campaign).cloned() else {
-            return Ok(Landing::Refused(crate::order::Reason::CampaignClosed));
+            return Ok(Landing::Refused(crate::order::Reason::CampaignClosed, None));
         };
+        if campaign.switches.frozen || self.any_frozen(&order.lines) {
+            return Ok(Landing::Waits);
+        }
         let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
-        if let Err(refusal) = self.check_limits(&campaign, &order.account, units) {
-            return Ok(Landing::Refused(reason_of(&refusal).0));
+        let opens_hold = opens_hold(policy);
+        if let Err(refusal) = self.check_limits(&campaign, &order.account, units, opens_hold) {
+            let (reason, shortage) = reason_of(&refusal);
+            return Ok(Landing::Refused(reason, shortage));
         }
         match self.allocate(&mut order.lines.clone(), 0) {
             Ok(()) => Ok(match policy.capture {
                 crate::campaign::Capture::Hold => Landing::Hold,
                 crate::campaign::Capture::Immediate => Landing::Sell,
             }),
-            Err(Unserved::SoldOut(_)) => Ok(Landing::Refused(crate::order::Reason::SoldOut)),
+            Err(Unserved::SoldOut(shortage)) => {
+                Ok(Landing::Refused(crate::order::Reason::SoldOut, Some(shortage)))
+            }
             Err(Unserved::Miss(pools)) => Err(pools),
         }
     }
@@ -159,8 +157,8 @@ pub(super) fn concerned_attempt(order: &Order, notice: &Notice) -> Option<usize>
     match &notice.attempt_id {
         Some(id) => open.find(|(_, attempt)| attempt.attempt_id == *id).map(|(index, _)| index),
         None => {
-            let (index, _) = open.next()?;
-            open.next().is_none().then_some(index)
+            let (index, _) = open.find(|(_, attempt)| attempt.provider == notice.provider)?;
+            open.all(|(_, attempt)| attempt.provider != notice.provider).then_some(index)
         }
     }
 }
@@ -168,6 +166,28 @@ pub(super) fn concerned_attempt(order: &Order, notice: &Notice) -> Option<usize>
 fn leaves_open_attempt(order: &Order, notice: &Notice) -> bool {
     let concerned = concerned_attempt(order, notice);
     order.attempts.iter().enumerate().any(|(index, attempt)| attempt.open && Some(index) != concerned)
+}
+
+/// Whether the command asks for what is there already.
+fn unchanged(order: &Order, action: &OrderAction) -> bool {
+    if let OrderAction::Reduce(keeps) = action {
+        kept(order, keeps).all(|(line, keep)| keep == line.quantity)
+    } else if let OrderAction::Extend(until) = action {
+        order.hold_ends_at == Some(*until)
+    } else {
+        false
+    }
+}
+
+/// Whether nothing of the order would be left.
+fn empties(order: &Order, action: &OrderAction) -> bool {
+    if let OrderAction::Reduce(keeps) = action {
+        kept(order, keeps).all(|(_, keep)| keep == 0)
+    } else if let OrderAction::Refund(refund) = action {
+        refund_empties(order, refund)
+    } else {
+        false
+    }
 }
 
 fn refund_empties(order: &Order, refund: &Refund) -> bool {

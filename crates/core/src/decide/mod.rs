@@ -192,8 +192,8 @@ impl Working {
                 at: self.now,
                 order_id: event.map(|event| event.order),
                 business_no: Arc::clone(business_no),
-                action: if *delta == Delta::default() && event.is_some() {
-                    if note.action == Action::Refund { Action::Refund } else { Action::OrderEvent }
+                action: if event.is_some() && *delta == Delta::default() && !told_by_event(note.action) {
+                    Action::OrderEvent
                 } else {
                     note.action
                 },
@@ -287,6 +287,12 @@ struct OrderEvent {
     from: Option<State>,
     to: State,
     version: u32,
+}
+
+/// Whether the event's entry names the action also where no stock moved at the home bucket: a refund
+/// without restock, and a retake from other buckets, without which *released* to *sold* is illegal.
+fn told_by_event(action: Action) -> bool {
+    matches!(action, Action::Refund | Action::Retake)
 }
 
 /// A change that the arithmetic forbids is refused; it cannot happen to stock that was counted right.

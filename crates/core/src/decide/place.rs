@@ -23,7 +23,7 @@ impl Working {
         };
         let hold_seconds = place.hold_seconds.unwrap_or(campaign.policy.hold_seconds);
         let mut order = new_order(place, hold_seconds, self.now);
-        if let Err(refusal) = self.check_open(&campaign).and_then(|()| self.check_pools(&order.lines)) {
+        if let Err(refusal) = self.check_known(&order.lines) {
             return Outcome::refused(refusal);
         }
         if hold_seconds > campaign.policy.hold_seconds_max {
@@ -32,13 +32,22 @@ impl Working {
                 why: "must not exceed the campaign's hold_seconds_max",
             });
         }
+        if let Err(refusal) = self.check_open(&campaign, &order.lines) {
+            return Outcome::refused(refusal);
+        }
         if let Some(intake) = place.intake {
+            // The order's row is written under the lock of the bucket that will be its home.
+            if !self.rows.buckets.contains_key(&intake) {
+                return Outcome::Elsewhere(vec![intake.pool]);
+            }
             order.home = Some(intake);
             order.state = State::Queued;
             return created(self.store_row(None, order));
         }
         let units = place.lines.iter().map(|line| u64::from(line.quantity)).sum();
-        if let Err(refusal) = self.check_limits(&campaign, &place.account, units) {
+        if let Err(refusal) =
+            self.check_limits(&campaign, &place.account, units, opens_hold(&campaign.policy))
+        {
             return self.refuse(place, order, refusal);
         }
         match self.allocate(&mut order.lines, place.route) {
@@ -62,7 +71,7 @@ impl Working {
     /// Makes an allocated order held or sold, and works out what its buckets give.
     pub(super) fn take_stock(&self, order: &mut Order, policy: &Policy) -> Deltas {
         if order.home.is_none() {
-            order.home = order.lines.first().and_then(|l| l.allocations.first()).map(|a| a.bucket);
+            order.home = order.allocations().map(|a| a.bucket).min();
         }
         let step = match policy.capture {
             Capture::Hold => {
@@ -99,6 +108,11 @@ impl Working {
         let order = self.store_row(None, order);
         Outcome::Refused { refusal, recorded: true, repeated: false, order: Some(order) }
     }
+}
+
+/// Whether an order that takes stock now becomes an open hold.
+pub(super) fn opens_hold(policy: &Policy) -> bool {
+    policy.capture == Capture::Hold
 }
 
 fn created(order: Arc<Order>) -> Outcome {

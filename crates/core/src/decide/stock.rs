@@ -6,9 +6,9 @@ use crate::command::{Adjust, AdjustmentKind, OpenPool, Outcome};
 use crate::ledger::Action;
 use crate::order::Shortage;
 use crate::refusal::Refusal;
-use crate::stock::{Bucket, BucketKey, Delta, Pool, split_supply};
+use crate::stock::{BALANCE_MAX, Bucket, BucketKey, Delta, Pool, split_supply};
 
-use super::{Deltas, Note, Working, blocked};
+use super::{Blocked, Deltas, Note, Working, blocked};
 
 impl Working {
     pub(super) fn open_pool(&mut self, open: &OpenPool) -> Outcome {
@@ -39,6 +39,9 @@ impl Working {
             frozen: false,
         };
         let mut deltas = Deltas::new();
+        if open.supply > BALANCE_MAX {
+            return blocked(Blocked::Impossible);
+        }
         for (number, share) in (0_u32..).zip(split_supply(open.supply, open.buckets)) {
             let key = BucketKey { pool: pool.id, number };
             self.rows.buckets.insert(key, Bucket::empty(key));

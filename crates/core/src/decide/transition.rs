@@ -43,10 +43,12 @@ impl Working {
             Err(pools) => return Outcome::Elsewhere(pools),
         };
         match rule_for(order.state, command.action.trigger(), &facts) {
-            Then::Go { .. } if notices_full(&order, &command.action) => Outcome::refused_on(
-                Refusal::Conflict("the order has as many payment notices as it may have"),
-                order,
-            ),
+            Then::Go { .. } | Then::Record(Disposition::Parked) if notices_full(&order, &command.action) => {
+                Outcome::refused_on(
+                    Refusal::Conflict("the order has as many payment notices as it may have"),
+                    order,
+                )
+            }
             Then::Go { to, stock, reason, mark, disposition } => {
                 let step = Step { to, stock, reason, mark, disposition };
                 match self.go(&order, command, &policy, &facts, &step) {
@@ -133,9 +135,13 @@ impl Working {
 
     /// Keeps a notice as evidence on an order that does not change.
     fn record(&mut self, order: &Arc<Order>, command: &OrderCommand, disposition: Disposition) -> Outcome {
+        // An order row is written only under its home bucket's lock, also where no entry is written.
+        if let Some(home) = order.home.filter(|home| !self.rows.buckets.contains_key(home)) {
+            return Outcome::Elsewhere(vec![home.pool]);
+        }
         let mut after = Order::clone(order);
         if let OrderAction::Notice(notice) = &command.action
-            && after.payments.len() < ORDER_RECORDS_MAX
+            && !notices_full(order, &command.action)
         {
             self.keep_notice(&mut after, notice, disposition);
             let order = self.store_silently(order, after);
@@ -177,8 +183,12 @@ impl Working {
         step: &Step,
     ) -> Result<Outcome, Blocked> {
         let mut after = Order::clone(before);
-        let deltas = self.move_stock(&mut after, command, policy, step)?;
-        // Balances are checked before anything is kept, so that a blocked change leaves no trace.
+        let mut deltas = self.move_stock(&mut after, command, policy, step)?;
+        if let Some(home) = after.home {
+            deltas.entry(home).or_default();
+        }
+        // Balances, the event's bucket included, are checked before anything is kept, so that a blocked
+        // change leaves no trace.
         self.balances_after(&deltas)?;
         if let Some(to) = step.to {
             after.state = to;
@@ -280,6 +290,8 @@ impl Working {
             }
             OrderAction::Refund(refund) => after.refunds.push(refund.clone()),
             OrderAction::Extend(until) => after.hold_ends_at = Some(*until),
+            // A confirmation refused for want of stock pays for nothing: its payments must go back.
+            OrderAction::Confirm if step.to.is_none() => {}
             OrderAction::Confirm => {
                 // One payment is for the order; further ones must go back, which the row's mark does.
                 let reviewed = |p: &&mut Payment| p.succeeded() && p.disposition == Disposition::Review;
@@ -298,7 +310,22 @@ impl Working {
 }
 
 /// A notice that would change an order is never dropped: past the limit it is refused, and the provider
-/// sends it again.
+/// sends it again. Failed notices may fill only half of the room, so that money that comes is always heard.
 fn notices_full(order: &Order, action: &OrderAction) -> bool {
-    matches!(action, OrderAction::Notice(_)) && order.payments.len() >= ORDER_RECORDS_MAX
+    match action {
+        OrderAction::Notice(notice) => match notice.outcome {
+            PaymentOutcome::Succeeded => order.payments.len() >= ORDER_RECORDS_MAX,
+            PaymentOutcome::Failed => order.payments.len() >= ORDER_RECORDS_MAX / 2,
+        },
+        OrderAction::Land
+        | OrderAction::Cancel
+        | OrderAction::Reduce(_)
+        | OrderAction::Attempt(..)
+        | OrderAction::Refund(_)
+        | OrderAction::Confirm
+        | OrderAction::Release
+        | OrderAction::Extend(_)
+        | OrderAction::MarkRefunded(_)
+        | OrderAction::Expire => false,
+    }
 }

@@ -1,0 +1,80 @@
+//! What commands share: formats, targets, exit statuses, progress.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use holdfast_client::Client;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The check was made and failed.
+pub(crate) const CHECK_FAILED: u8 = 1;
+
+/// Wrong usage, or the command could not run.
+pub(crate) const CANNOT_RUN: u8 = 2;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs: one JSON document on standard output
+    Json,
+}
+
+/// A running server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Target {
+    /// The running server, such as http://127.0.0.1:8080
+    #[arg(long, env = "HOLDFAST_TARGET", value_name = "URL")]
+    target: Option<String>,
+    /// The key for it
+    #[arg(long, env = "HOLDFAST_KEY", hide_env_values = true)]
+    key: Option<String>,
+}
+
+impl Target {
+    /// The server that is named. A variable that is set to nothing names none.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.target.as_deref().filter(|target| !target.is_empty())
+    }
+
+    /// A client of the server; an error if none is named.
+    pub(crate) fn client(&self) -> Result<Client> {
+        let target = self.named().context("name a running server with --target or HOLDFAST_TARGET")?;
+        let key = self.key.clone().filter(|key| !key.is_empty());
+        Ok(Client::new(target, key)?)
+    }
+}
+
+/// Exit 0 or, where a check failed, 1.
+pub(crate) fn verdict(passed: bool) -> ExitCode {
+    if passed { ExitCode::SUCCESS } else { ExitCode::from(CHECK_FAILED) }
+}
+
+/// Prints a result on standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).context("standard output is closed")
+}
+
+/// Prints a result as JSON on standard output.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    print(&serde_json::to_string_pretty(value)?)
+}
+
+/// Says something on standard error.
+pub(crate) fn complain(text: &str) -> io::Result<()> {
+    writeln!(io::stderr().lock(), "{text}")
+}
+
+/// A progress bar on standard error; nothing is drawn where that is no terminal.
+pub(crate) fn progress(steps: usize, what: &'static str) -> ProgressBar {
+    let target = ProgressDrawTarget::stderr();
+    let bar = ProgressBar::with_draw_target(u64::try_from(steps).ok(), target).with_message(what);
+    match ProgressStyle::with_template("{msg:<16} {wide_bar} {pos}/{len} {elapsed}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

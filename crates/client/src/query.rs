@@ -1,0 +1,107 @@
+//! What lists can be asked for.
+
+/// Which page of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageQuery {
+    /// Items on a page, 1–500; absent: the server's default.
+    pub limit: Option<u32>,
+    /// Where the page begins; absent: the first.
+    pub cursor: Option<String>,
+}
+
+/// Which pools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolsQuery {
+    /// Of this campaign.
+    pub campaign_id: Option<String>,
+    /// Of this SKU.
+    pub sku: Option<String>,
+    /// At this location.
+    pub location: Option<String>,
+}
+
+/// Which orders.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OrdersQuery {
+    /// Of this campaign.
+    pub campaign_id: Option<String>,
+    /// In this state.
+    pub state: Option<String>,
+    /// Of this account.
+    pub account: Option<String>,
+    /// With stock of this pool.
+    pub pool_id: Option<String>,
+    /// With money that must go back, or without.
+    pub refund_due: Option<bool>,
+}
+
+/// Which ledger entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LedgerQuery {
+    /// Of this pool.
+    pub pool_id: Option<String>,
+    /// Of this order.
+    pub order_id: Option<String>,
+}
+
+/// A query parameter with its value, if it is asked for.
+pub(crate) type Parameter<'a> = (&'static str, Option<&'a str>);
+
+impl PoolsQuery {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        vec![
+            ("campaign_id", self.campaign_id.as_deref()),
+            ("sku", self.sku.as_deref()),
+            ("location", self.location.as_deref()),
+        ]
+    }
+}
+
+impl OrdersQuery {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        vec![
+            ("campaign_id", self.campaign_id.as_deref()),
+            ("state", self.state.as_deref()),
+            ("account", self.account.as_deref()),
+            ("pool_id", self.pool_id.as_deref()),
+            ("refund_due", self.refund_due.map(|due| if due { "true" } else { "false" })),
+        ]
+    }
+}
+
+impl LedgerQuery {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        vec![("pool_id", self.pool_id.as_deref()), ("order_id", self.order_id.as_deref())]
+    }
+}
+
+/// A switch of a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Let it sell in its window.
+    Open,
+    /// No new orders for now.
+    Pause,
+    /// Sell again.
+    Resume,
+    /// No stock moves out.
+    Freeze,
+    /// Undo the freeze.
+    Unfreeze,
+    /// Over for good.
+    Close,
+}
+
+impl Switch {
+    /// The last part of the route.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Freeze => "freeze",
+            Self::Unfreeze => "unfreeze",
+            Self::Close => "close",
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The routes, one method each.
+
+use holdfast_wire::{
+    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, LedgerEntryView, NotificationView,
+    OpenPoolRequest, OrderView, Page, PaymentAttemptRequest, PaymentNotification, PlaceOrderRequest,
+    PoolView, PutCampaignRequest, RefundRequest, SwitchRequest,
+};
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+use crate::query::{LedgerQuery, OrdersQuery, PageQuery, Parameter, PoolsQuery, Switch};
+use crate::transport::{Answer, Client};
+
+/// Items on a page when a whole list is read: the most that the server gives.
+const PAGE_ITEMS: u32 = 500;
+
+impl Client {
+    /// Creates (201) or changes (200) a campaign.
+    pub async fn put_campaign(
+        &self,
+        id: &str,
+        request: &PutCampaignRequest,
+    ) -> Result<Answer<CampaignView>, Error> {
+        self.write(Method::PUT, &["campaigns", id], request).await
+    }
+
+    /// A campaign.
+    pub async fn campaign(&self, id: &str) -> Result<CampaignView, Error> {
+        self.get(&["campaigns", id], &[]).await
+    }
+
+    /// Sets a switch of a campaign.
+    pub async fn switch_campaign(
+        &self,
+        id: &str,
+        switch: Switch,
+        request: &SwitchRequest,
+    ) -> Result<CampaignView, Error> {
+        let answer = self.write(Method::POST, &["campaigns", id, switch.as_str()], request).await?;
+        Ok(answer.value)
+    }
+
+    /// Opens a pool: 201, or 200 if it was opened just so before.
+    pub async fn open_pool(&self, request: &OpenPoolRequest) -> Result<Answer<PoolView>, Error> {
+        self.write(Method::POST, &["pools"], request).await
+    }
+
+    /// A pool, exact.
+    pub async fn pool(&self, id: &str) -> Result<PoolView, Error> {
+        self.get(&["pools", id], &[]).await
+    }
+
+    /// A page of pools, exact.
+    pub async fn pools(&self, query: &PoolsQuery, page: &PageQuery) -> Result<Page<PoolView>, Error> {
+        self.page(&["pools"], query.parameters(), page).await
+    }
+
+    /// Every pool asked for, page by page.
+    pub async fn every_pool(&self, query: &PoolsQuery) -> Result<Vec<PoolView>, Error> {
+        self.every_page(&["pools"], query.parameters()).await
+    }
+
+    /// Changes a pool's supply: 201, or 200 if that was done before.
+    pub async fn adjust_pool(
+        &self,
+        id: &str,
+        request: &AdjustPoolRequest,
+    ) -> Result<Answer<AdjustmentView>, Error> {
+        self.write(Method::POST, &["pools", id, "adjustments"], request).await
+    }
+
+    /// Places an order. When every attempt leaves the outcome unknown, the order is looked up, which waits
+    /// once more for a server that answers, and then the same key is asked again: the server alone says
+    /// what became of it.
+    pub async fn place_order(&self, request: &PlaceOrderRequest) -> Result<Answer<OrderView>, Error> {
+        let unknown = match self.write(Method::POST, &["orders"], request).await {
+            Err(error) if error.outcome_is_unknown() => error,
+            answer => return answer,
+        };
+        match self.order_by_key(&request.campaign_id, &request.order_no).await {
+            Ok(_) => self.write(Method::POST, &["orders"], request).await,
+            Err(_) => Err(unknown),
+        }
+    }
+
+    /// An order by its id.
+    pub async fn order(&self, id: &str) -> Result<OrderView, Error> {
+        self.get(&["orders", id], &[]).await
+    }
+
+    /// An order by its business key; none if there is no such order.
+    pub async fn order_by_key(&self, campaign_id: &str, order_no: &str) -> Result<Option<OrderView>, Error> {
+        let parameters = [("campaign_id", Some(campaign_id)), ("order_no", Some(order_no))];
+        let page: Page<OrderView> = self.get(&["orders"], &parameters).await?;
+        Ok(page.items.into_iter().next())
+    }
+
+    /// A page of orders.
+    pub async fn orders(&self, query: &OrdersQuery, page: &PageQuery) -> Result<Page<OrderView>, Error> {
+        self.page(&["orders"], query.parameters(), page).await
+    }
+
+    /// Cancels an order, or reduces its lines.
+    pub async fn cancel_order(&self, id: &str, request: &CancelRequest) -> Result<Answer<OrderView>, Error> {
+        self.write(Method::POST, &["orders", id, "cancel"], request).await
+    }
+
+    /// Says that a payment has begun: 201, or 200 if that was said before.
+    pub async fn begin_attempt(
+        &self,
+        id: &str,
+        request: &PaymentAttemptRequest,
+    ) -> Result<Answer<OrderView>, Error> {
+        self.write(Method::POST, &["orders", id, "payment-attempts"], request).await
+    }
+
+    /// Passes on a provider's notice of a payment. It is not signed: the server must know the client by its
+    /// key.
+    pub async fn notify_payment(
+        &self,
+        provider: &str,
+        notice: &PaymentNotification,
+    ) -> Result<Answer<NotificationView>, Error> {
+        self.write(Method::POST, &["payments", provider, "notifications"], notice).await
+    }
+
+    /// Refunds units of an order: 201, or 200 if that was done before.
+    pub async fn refund_order(&self, id: &str, request: &RefundRequest) -> Result<Answer<OrderView>, Error> {
+        self.write(Method::POST, &["orders", id, "refunds"], request).await
+    }
+
+    /// A page of the ledger.
+    pub async fn ledger(
+        &self,
+        query: &LedgerQuery,
+        page: &PageQuery,
+    ) -> Result<Page<LedgerEntryView>, Error> {
+        self.page(&["ledger"], query.parameters(), page).await
+    }
+
+    /// Every ledger entry asked for, page by page.
+    pub async fn every_ledger_entry(&self, query: &LedgerQuery) -> Result<Vec<LedgerEntryView>, Error> {
+        self.every_page(&["ledger"], query.parameters()).await
+    }
+
+    async fn page<'a, T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        mut parameters: Vec<Parameter<'a>>,
+        page: &'a PageQuery,
+    ) -> Result<Page<T>, Error> {
+        let limit = page.limit.map(|limit| limit.to_string());
+        parameters.push(("cursor", page.cursor.as_deref()));
+        let mut all: Vec<Parameter<'_>> = parameters;
+        all.push(("limit", limit.as_deref()));
+        self.get(path, &all).await
+    }
+
+    async fn every_page<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        parameters: Vec<Parameter<'_>>,
+    ) -> Result<Vec<T>, Error> {
+        let mut items = Vec::new();
+        let mut page = PageQuery { limit: Some(PAGE_ITEMS), cursor: None };
+        loop {
+            let answer: Page<T> = self.page(path, parameters.clone(), &page).await?;
+            items.extend(answer.items);
+            if answer.next_cursor.is_none() {
+                return Ok(items);
+            }
+            if answer.next_cursor == page.cursor {
+                return Err(Error::Unexpected("a list that does not move on".into()));
+            }
+            page.cursor = answer.next_cursor;
+        }
+    }
+}

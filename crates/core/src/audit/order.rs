@@ -1,0 +1,162 @@
+//! The checks of one order against its own entries: stock, events, payments.
+
+use std::collections::BTreeMap;
+
+use crate::invariant::Invariant;
+use crate::ledger::{Action, Entry};
+use crate::order::{Disposition, Order, State};
+use crate::stock::BucketKey;
+use crate::table::{TABLE, Then};
+
+use super::{Auditor, add, count, signed};
+
+impl Auditor {
+    /// INV4: what the order says it has is what its entries gave it.
+    pub(super) fn order_stock(&mut self, order: &Order, entries: &[Entry]) {
+        let mut says: BTreeMap<BucketKey, (i64, i64)> = BTreeMap::new();
+        for allocation in order.allocations() {
+            let at = says.entry(allocation.bucket).or_default();
+            match order.state {
+                State::Held | State::InReview => add(&mut at.0, signed(allocation.standing())),
+                State::Sold | State::Refunded => add(&mut at.1, signed(allocation.standing())),
+                State::Queued | State::Released | State::Failed => {
+                    add(&mut at.0, signed(allocation.standing()));
+                    add(&mut at.1, signed(allocation.standing()));
+                }
+            }
+        }
+        let mut moved: BTreeMap<BucketKey, (i64, i64)> = BTreeMap::new();
+        for entry in entries {
+            let at = moved.entry(entry.bucket).or_default();
+            add(&mut at.0, entry.delta.held);
+            add(&mut at.1, entry.delta.sold);
+        }
+        moved.retain(|_, at| *at != (0, 0));
+        says.retain(|_, at| *at != (0, 0));
+        if says != moved {
+            self.breach(
+                Invariant::AllocationsAreBalance,
+                format!("order {}", order.id),
+                format!("{moved:?}"),
+                format!("{says:?}"),
+            );
+        }
+        for line in &order.lines {
+            let has = line.allocations.iter().fold(0, |sum: u64, a| sum.saturating_add(a.quantity));
+            let should = match order.state {
+                State::Held | State::InReview | State::Sold | State::Refunded => u64::from(line.quantity),
+                State::Queued | State::Released | State::Failed => 0,
+            };
+            if has != should || line.refunded > line.quantity {
+                self.breach(
+                    Invariant::AllocationsAreBalance,
+                    format!("order {} line of {}", order.id, line.sku),
+                    should,
+                    has,
+                );
+            }
+        }
+        for (bucket, (held, sold)) in says {
+            let at = self.allocated.entry(bucket).or_default();
+            add(&mut at.0, held);
+            add(&mut at.1, sold);
+        }
+    }
+
+    /// INV6: one event a version, each from where the last one led, each by a row of the table.
+    pub(super) fn order_events(&mut self, order: &Order, entries: &[Entry]) {
+        let Some(home) = order.home else {
+            if !entries.is_empty() || order.state != State::Failed {
+                self.breach(Invariant::FinalIsFinal, format!("order {}", order.id), "a home bucket", "none");
+            }
+            return;
+        };
+        let mut state = None;
+        let mut version: u32 = 0;
+        for entry in entries.iter().filter(|e| e.order_version.is_some()) {
+            // The intake of a queued order touches no hot row and has no event.
+            if version == 0 && entry.from_state == Some(State::Queued) {
+                (state, version) = (Some(State::Queued), 1);
+            }
+            let legal = is_legal(entry.from_state, entry.to_state, entry.action);
+            let follows = entry.from_state == state && entry.order_version == version.checked_add(1);
+            if !legal || !follows || entry.bucket != home {
+                self.breach(
+                    Invariant::FinalIsFinal,
+                    format!("order {} version {:?}", order.id, entry.order_version),
+                    format!("an event from {state:?} at its home"),
+                    format!(
+                        "{:?} to {:?} by {} in {:?}",
+                        entry.from_state,
+                        entry.to_state,
+                        entry.action.as_str(),
+                        entry.bucket
+                    ),
+                );
+            }
+            state = entry.to_state;
+            version = entry.order_version.unwrap_or(version);
+        }
+        let queued = order.state == State::Queued && version == 0 && order.version == 1;
+        if !queued && (state != Some(order.state) || version != order.version) {
+            self.breach(
+                Invariant::FinalIsFinal,
+                format!("order {}", order.id),
+                format!("{:?} at version {}", state, version),
+                format!("{:?} at version {}", order.state, order.version),
+            );
+        }
+    }
+
+    /// INV12: every success has one disposition that is one for a success, at most one pays for the order.
+    pub(super) fn order_payments(&mut self, order: &Order) {
+        let mut paying: u64 = 0;
+        for payment in &order.payments {
+            add(self.events.entry(order.id).or_default(), 1);
+            let known = payment.succeeded();
+            let fits = match payment.disposition {
+                Disposition::Applied => {
+                    count(&mut paying, u64::from(known));
+                    true
+                }
+                Disposition::Retaken => {
+                    count(&mut paying, 1);
+                    known
+                }
+                Disposition::Duplicate | Disposition::RefundDue | Disposition::Review => known,
+                Disposition::Parked => known && order.state == State::Queued,
+                Disposition::Ignored => !known,
+            };
+            if !fits {
+                self.breach(
+                    Invariant::PaymentsAccounted,
+                    format!("order {} event {}", order.id, payment.notice.event_id),
+                    "a disposition that fits the outcome",
+                    payment.disposition.as_str(),
+                );
+            }
+        }
+        if paying > 1 {
+            self.breach(
+                Invariant::PaymentsAccounted,
+                format!("order {}", order.id),
+                "at most one payment applied",
+                paying,
+            );
+        }
+    }
+}
+
+/// Whether some row of the table leads from one state to the other. A released order is sold again only
+/// by a retake.
+fn is_legal(from: Option<State>, to: Option<State>, action: Action) -> bool {
+    let Some(to) = to else { return false };
+    let Some(from) = from else { return matches!(to, State::Held | State::Sold) };
+    if from == State::Released && to == State::Sold && action != Action::Retake {
+        return false;
+    }
+    from == to
+        || TABLE.iter().any(|rule| {
+            rule.from.contains(&from) && matches!(rule.then, Then::Go { to: Some(next), .. } if next == to)
+        })
+}

@@ -1,0 +1,444 @@
+//! A naive model of the authority, written from the table in `domain.md`: plain integers, pools without
+//! buckets, everything recomputed. It shares no code with the core.
+
+use std::collections::BTreeMap;
+
+use crate::steps::{NoticeStep, PlaceStep};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum St {
+    Queued,
+    Held,
+    InReview,
+    Sold,
+    Refunded,
+    Released,
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    Retake,
+    Refund,
+    Review,
+}
+
+/// The policy in plain words; times in microseconds.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    pub(crate) hold: i64,
+    pub(crate) hold_max: i64,
+    pub(crate) extension: i64,
+    pub(crate) skew: i64,
+    pub(crate) grace: i64,
+    pub(crate) review: i64,
+    pub(crate) by_paid_at: bool,
+    pub(crate) immediate: bool,
+    pub(crate) late: Late,
+    pub(crate) release_on_failure: bool,
+    pub(crate) review_releases: bool,
+    pub(crate) restock: bool,
+    pub(crate) limit: Option<u64>,
+    pub(crate) open_holds: Option<u64>,
+    pub(crate) right_amount: i64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pool {
+    pub(crate) available: u64,
+    pub(crate) held: u64,
+    pub(crate) sold: u64,
+    pub(crate) frozen: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Line {
+    pool: usize,
+    quantity: u64,
+    refunded: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Seen {
+    notice: NoticeStep,
+    what: &'static str,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ord {
+    pub(crate) state: St,
+    pub(crate) sent: PlaceStep,
+    lines: Vec<Line>,
+    created: i64,
+    pub(crate) end: Option<i64>,
+    review_ends: Option<i64>,
+    extended: bool,
+    why: &'static str,
+    attempts: Vec<(u32, usize, bool)>,
+    seen: Vec<Seen>,
+    refunds: Vec<Refund>,
+    pub(crate) due: Vec<(usize, u32)>,
+}
+
+/// Its id, lines and quantities, and whether to restock.
+type Refund = (u32, Vec<(u32, u32)>, Option<bool>);
+
+pub(crate) type Answer = String;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Model {
+    pub(crate) rules: Rules,
+    pub(crate) now: i64,
+    pub(crate) paused: bool,
+    pub(crate) frozen: bool,
+    pub(crate) closed: bool,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) orders: BTreeMap<u32, Ord>,
+    events: BTreeMap<(usize, u32), u32>,
+    first_success: BTreeMap<(usize, u32), u32>,
+    adjustments: BTreeMap<u32, (usize, i64)>,
+}
+
+fn say(text: &str) -> Answer {
+    text.to_owned()
+}
+
+fn refused(code: &str) -> Answer {
+    format!("refused {code}")
+}
+
+impl Ord {
+    fn units(&self) -> u64 {
+        self.lines.iter().map(|line| line.quantity - line.refunded).sum()
+    }
+
+    /// Success notices that are not repeats of one before.
+    fn successes(&self) -> impl Iterator<Item = &Seen> {
+        self.seen.iter().filter(|seen| seen.notice.succeeded && seen.what != "duplicate")
+    }
+
+    fn reviewed(&self) -> bool {
+        self.successes().any(|seen| seen.what == "review")
+    }
+
+    /// Successes that wait for a decision go back.
+    fn waiting_go_back(&mut self) {
+        for seen in &mut self.seen {
+            if seen.notice.succeeded && (seen.what == "review" || seen.what == "parked") {
+                seen.what = "refund_due";
+                add_due(&mut self.due, &seen.notice);
+            }
+        }
+    }
+
+    /// An operator takes the first success that waits; the others go back.
+    fn first_waiting_pays(&mut self) {
+        if let Some(seen) = self.seen.iter_mut().find(|s| s.notice.succeeded && s.what == "review") {
+            seen.what = "applied";
+        }
+        self.waiting_go_back();
+    }
+
+    /// The open attempt that a notice is about.
+    fn concerned(&self, notice: &NoticeStep) -> Option<u32> {
+        let open: Vec<_> = self.attempts.iter().filter(|a| a.2).collect();
+        let of_provider: Vec<_> = open.iter().filter(|a| a.1 == notice.provider).collect();
+        match notice.attempt {
+            Some(id) => open.iter().any(|a| a.0 == id).then_some(id),
+            None => (of_provider.len() == 1).then(|| of_provider[0].0),
+        }
+    }
+
+    fn open_attempts(&self) -> usize {
+        self.attempts.iter().filter(|a| a.2).count()
+    }
+
+    /// The code with which the state refuses what the table does not name.
+    fn code(&self) -> &'static str {
+        match self.state {
+            St::Queued | St::Held => "not_held",
+            St::InReview => "in_review",
+            St::Sold => "already_sold",
+            St::Refunded => "already_refunded",
+            St::Released => "already_released",
+            St::Failed if self.why == "cancelled" => "cancelled",
+            St::Failed => "already_failed",
+        }
+    }
+}
+
+fn add_due(due: &mut Vec<(usize, u32)>, notice: &NoticeStep) {
+    let payment = (notice.provider, notice.payment);
+    if !due.contains(&payment) {
+        due.push(payment);
+    }
+}
+
+impl Model {
+    pub(crate) fn new(rules: Rules, now: i64, supplies: &[u64]) -> Self {
+        Self {
+            rules,
+            now,
+            paused: false,
+            frozen: false,
+            closed: false,
+            pools: supplies.iter().map(|s| Pool { available: *s, ..Pool::default() }).collect(),
+            orders: BTreeMap::new(),
+            events: BTreeMap::new(),
+            first_success: BTreeMap::new(),
+            adjustments: BTreeMap::new(),
+        }
+    }
+
+    /// Units held, in review or sold, and open orders, of an account.
+    pub(crate) fn usage(&self, account: usize) -> (u64, u64) {
+        let own = self.orders.values().filter(|o| o.sent.account == account);
+        own.fold((0, 0), |(units, open), order| match order.state {
+            St::Held | St::InReview => (units + order.units(), open + 1),
+            St::Sold => (units + order.units(), open),
+            St::Queued | St::Refunded | St::Released | St::Failed => (units, open),
+        })
+    }
+
+    fn limits(&self, account: usize, units: u64, opens: bool) -> Option<&'static str> {
+        let (used, open) = self.usage(account);
+        if opens && self.rules.open_holds.is_some_and(|limit| open >= limit) {
+            return Some("account_open_holds");
+        }
+        self.rules.limit.is_some_and(|limit| used + units > limit).then_some("account_limit")
+    }
+
+    fn stock_suffices(&self, lines: &[Line]) -> bool {
+        (0..self.pools.len()).all(|pool| {
+            let wanted: u64 = lines.iter().filter(|l| l.pool == pool).map(|l| l.quantity).sum();
+            self.pools[pool].available >= wanted
+        })
+    }
+
+    fn any_frozen(&self, lines: &[Line]) -> bool {
+        self.frozen || lines.iter().any(|line| self.pools[line.pool].frozen)
+    }
+
+    /// Moves an order's units, one by one, from one balance to another.
+    fn move_units(&mut self, id: u32, from: fn(&mut Pool) -> &mut u64, to: fn(&mut Pool) -> &mut u64) {
+        for line in &self.orders[&id].lines {
+            for _ in 0..line.quantity {
+                *from(&mut self.pools[line.pool]) -= 1;
+                *to(&mut self.pools[line.pool]) += 1;
+            }
+        }
+    }
+
+    fn sell_held(&mut self, id: u32) {
+        self.move_units(id, |p| &mut p.held, |p| &mut p.sold);
+        self.orders.get_mut(&id).unwrap().state = St::Sold;
+    }
+
+    fn retake(&mut self, id: u32) {
+        self.move_units(id, |p| &mut p.available, |p| &mut p.sold);
+        self.orders.get_mut(&id).unwrap().state = St::Sold;
+    }
+
+    fn release_held(&mut self, id: u32, why: &'static str) {
+        self.move_units(id, |p| &mut p.held, |p| &mut p.available);
+        let order = self.orders.get_mut(&id).unwrap();
+        (order.state, order.why) = (St::Released, why);
+    }
+
+    fn put_in_review(&mut self, id: u32) {
+        let ends = self.rules.review_releases.then_some(self.now + self.rules.review);
+        let order = self.orders.get_mut(&id).unwrap();
+        if order.state != St::InReview {
+            (order.state, order.review_ends) = (St::InReview, ends);
+        }
+    }
+
+    fn take(&mut self, id: u32) {
+        let (now, immediate) = (self.now, self.rules.immediate);
+        if immediate {
+            self.move_units(id, |p| &mut p.available, |p| &mut p.sold);
+        } else {
+            self.move_units(id, |p| &mut p.available, |p| &mut p.held);
+        }
+        let hold = self.orders[&id].sent.hold.map_or(self.rules.hold, |s| i64::from(s) * 1_000_000);
+        let order = self.orders.get_mut(&id).unwrap();
+        (order.state, order.end) = if immediate { (St::Sold, None) } else { (St::Held, Some(now + hold)) };
+    }
+
+    pub(crate) fn place(&mut self, step: &PlaceStep) -> Answer {
+        if let Some(order) = self.orders.get(&step.order) {
+            return self.place_again(step, order);
+        }
+        let lines: Vec<_> = step
+            .lines
+            .iter()
+            .map(|(pool, quantity)| Line { pool: *pool, quantity: u64::from(*quantity), refunded: 0 })
+            .collect();
+        if lines.iter().any(|line| line.pool >= self.pools.len()) {
+            return refused("unknown_sku");
+        }
+        if step.hold.is_some_and(|s| i64::from(s) * 1_000_000 > self.rules.hold_max) {
+            return refused("invalid_value");
+        }
+        if self.closed {
+            return refused("campaign_closed");
+        }
+        if self.any_frozen(&lines) {
+            return refused("frozen");
+        }
+        if self.paused {
+            return refused("campaign_paused");
+        }
+        let mut order = Ord {
+            state: St::Queued,
+            sent: step.clone(),
+            lines,
+            created: self.now,
+            end: None,
+            review_ends: None,
+            extended: false,
+            why: "",
+            attempts: Vec::new(),
+            seen: Vec::new(),
+            refunds: Vec::new(),
+            due: Vec::new(),
+        };
+        let refusal = if step.queued {
+            None
+        } else {
+            let limit = self.limits(step.account, order.units(), !self.rules.immediate);
+            limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"))
+        };
+        match refusal {
+            Some(code) if !step.record || code == "account_open_holds" => return refused(code),
+            Some(code) => {
+                (order.state, order.why) = (St::Failed, code);
+                self.orders.insert(step.order, order);
+                return format!("refused {code} recorded");
+            }
+            None => {}
+        }
+        self.orders.insert(step.order, order);
+        if !step.queued {
+            self.take(step.order);
+        }
+        say("created")
+    }
+
+    fn place_again(&self, step: &PlaceStep, order: &Ord) -> Answer {
+        let sent = &order.sent;
+        let hold = |step: &PlaceStep| step.hold.map_or(self.rules.hold, |s| i64::from(s) * 1_000_000);
+        let same = sent.account == step.account
+            && sent.lines == step.lines
+            && hold(sent) == hold(step)
+            && sent.priced == step.priced;
+        if !same {
+            return refused("order_mismatch");
+        }
+        match order.state {
+            St::Queued | St::Held | St::InReview | St::Sold => say("repeated"),
+            St::Refunded => refused("already_refunded repeated"),
+            St::Released => refused("already_released repeated"),
+            St::Failed => format!("refused {} recorded repeated", order.why),
+        }
+    }
+
+    pub(crate) fn land(&mut self, id: u32) -> Answer {
+        let Some(order) = self.orders.get(&id) else { return refused("not_found") };
+        if order.state != St::Queued || self.any_frozen(&order.lines) {
+            return say("repeated");
+        }
+        let limit = self.limits(order.sent.account, order.units(), !self.rules.immediate);
+        let refusal = limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"));
+        let order = self.orders.get_mut(&id).unwrap();
+        if let Some(code) = refusal {
+            (order.state, order.why) = (St::Failed, code);
+            order.waiting_go_back();
+            return say("changed");
+        }
+        let (parked, kept) = order.seen.drain(..).partition(|seen| seen.what == "parked");
+        order.seen = kept;
+        self.take(id);
+        let parked: Vec<Seen> = parked;
+        let mut answer = say("changed");
+        for seen in parked {
+            answer = self.success(id, &seen.notice);
+        }
+        answer
+    }
+
+    pub(crate) fn cancel(&mut self, id: u32) -> Answer {
+        let Some(order) = self.orders.get_mut(&id) else { return refused("not_found") };
+        match order.state {
+            St::Queued => {
+                (order.state, order.why) = (St::Failed, "cancelled");
+                order.waiting_go_back();
+                say("changed")
+            }
+            St::Held => {
+                self.release_held(id, "cancelled");
+                say("changed")
+            }
+            St::Released | St::Failed if order.why == "cancelled" => say("repeated"),
+            St::InReview | St::Sold | St::Refunded | St::Released | St::Failed => refused(order.code()),
+        }
+    }
+
+    pub(crate) fn reduce(&mut self, id: u32, keeps: &[(u32, u32)]) -> Answer {
+        let Some(order) = self.orders.get_mut(&id) else { return refused("not_found") };
+        for (line, keep) in keeps {
+            match order.lines.get(*line as usize - 1) {
+                None => return refused("invalid_value"),
+                Some(line) if order.state == St::Held && u64::from(*keep) > line.quantity => {
+                    return refused("conflict");
+                }
+                Some(_) => {}
+            }
+        }
+        if order.state != St::Held {
+            return refused(order.code());
+        }
+        let mut after: Vec<_> = order.lines.iter().map(|line| line.quantity).collect();
+        for (line, keep) in keeps {
+            let at = &mut after[*line as usize - 1];
+            *at = (*at).min(u64::from(*keep));
+        }
+        if after.iter().sum::<u64>() == order.units() {
+            return say("repeated");
+        }
+        if after.iter().all(|quantity| *quantity == 0) {
+            self.release_held(id, "cancelled");
+            return say("changed");
+        }
+        for (line, quantity) in order.lines.iter_mut().zip(after) {
+            while line.quantity > quantity {
+                line.quantity -= 1;
+                self.pools[line.pool].held -= 1;
+                self.pools[line.pool].available += 1;
+            }
+        }
+        say("changed")
+    }
+
+    pub(crate) fn attempt(&mut self, id: u32, attempt: u32, provider: usize) -> Answer {
+        let (now, rules) = (self.now, self.rules.clone());
+        let Some(order) = self.orders.get_mut(&id) else { return refused("not_found") };
+        if let Some(known) = order.attempts.iter().find(|a| a.0 == attempt) {
+            return if known.1 == provider { say("repeated") } else { refused("key_mismatch") };
+        }
+        match (order.state, order.end) {
+            (St::Held, Some(end)) if now < end => {
+                order.attempts.push((attempt, provider, true));
+                let longer = (end + rules.extension).min(order.created + rules.hold_max);
+                if !order.extended && longer > end {
+                    (order.end, order.extended) = (Some(longer), true);
+                }
+                say("changed")
+            }
+            (St::Held, _) => refused("hold_expired"),
+            _ => refused(order.code()),
+        }
+    }
+}
+
+mod money;

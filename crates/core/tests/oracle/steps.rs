@@ -1,0 +1,258 @@
+//! The steps of a random walk, in plain numbers, and how each becomes a command.
+
+use std::sync::Arc;
+
+use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
+use holdfast_core::command::{Command, OrderAction};
+use holdfast_core::id::{AttemptId, EventId};
+use holdfast_core::order::{Notice, PaymentOutcome};
+use holdfast_core::time::Timestamp;
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+
+use crate::support::build::*;
+
+pub(crate) const POOLS: [&str; 3] = ["A", "B", "C"];
+const ACCOUNTS: [&str; 2] = ["ann", "bob"];
+const PROVIDERS: [&str; 2] = ["alipay", "stripe"];
+
+/// When a payment says that it was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Paid {
+    Unsaid,
+    Now,
+    JustBeforeEnd,
+    AtEnd,
+    InSkew,
+    Future,
+    BeforeOrder,
+}
+
+/// A place, in numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct PlaceStep {
+    pub(crate) order: u32,
+    pub(crate) account: usize,
+    /// Pool and quantity; pool 3 does not exist.
+    pub(crate) lines: Vec<(usize, u32)>,
+    pub(crate) hold: Option<u32>,
+    pub(crate) priced: bool,
+    pub(crate) route: u64,
+    pub(crate) record: bool,
+    pub(crate) queued: bool,
+}
+
+/// A payment notice, in numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NoticeStep {
+    pub(crate) provider: usize,
+    pub(crate) event: u32,
+    pub(crate) payment: u32,
+    pub(crate) attempt: Option<u32>,
+    pub(crate) succeeded: bool,
+    pub(crate) amount: Option<i64>,
+    /// Filled in when the step is made: the time itself.
+    pub(crate) paid_at: Option<i64>,
+}
+
+/// One step of a walk.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Place(PlaceStep),
+    /// The same place as the order's first.
+    PlaceAgain(u32),
+    /// The step before, once more.
+    Again,
+    Land(u32),
+    Cancel(u32),
+    Reduce(u32, Vec<(u32, u32)>),
+    Attempt(u32, u32, usize),
+    Notice(u32, NoticeStep, Paid),
+    Refund(u32, u32, Vec<(u32, u32)>, Option<bool>),
+    Confirm(u32),
+    Release(u32),
+    /// Seconds after the end of the hold.
+    Extend(u32, i64),
+    MarkRefunded(u32, Vec<u32>),
+    Expire(u32),
+    Adjust(u32, usize, i64),
+    /// Microseconds.
+    Wait(i64),
+    /// To the end of an order's hold, or of its grace, and some microseconds.
+    WaitFor(u32, bool, i64),
+    Pause(bool),
+    Freeze(bool),
+    FreezePool(usize, bool),
+    Close,
+}
+
+fn orders() -> impl Strategy<Value = u32> {
+    1..5_u32
+}
+
+/// A walk: some orders to begin with, then whatever comes.
+pub(crate) fn a_walk(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    let first = (1..4_u32).map(a_place_of).collect::<Vec<_>>();
+    let rest = vec(a_step(), steps.saturating_sub(first.len()));
+    (first, rest).prop_map(|(first, rest)| first.into_iter().chain(rest).collect())
+}
+
+fn a_place() -> impl Strategy<Value = Step> {
+    orders().prop_flat_map(a_place_of)
+}
+
+fn a_place_of(order: u32) -> impl Strategy<Value = Step> {
+    let line = (prop_oneof![60 => 0..3_usize, 1 => Just(3)], 1..4_u32);
+    let hold =
+        prop_oneof![8 => Just(None), 1 => Just(Some(900)), 1 => Just(Some(60)), 1 => Just(Some(4_000))];
+    (
+        (Just(order), 0..2_usize, vec(line, 1..4), hold),
+        (prop::bool::weighted(0.8), 0..4_u64, prop::bool::weighted(0.7), prop::bool::weighted(0.2)),
+    )
+        .prop_map(|((order, account, lines, hold), (priced, route, record, queued))| {
+            Step::Place(PlaceStep { order, account, lines, hold, priced, route, record, queued })
+        })
+}
+
+fn a_notice() -> impl Strategy<Value = Step> {
+    let amount = prop_oneof![6 => Just(Some(PRICE)), 1 => Just(Some(1)), 1 => Just(None)];
+    let paid = prop_oneof![
+        6 => Just(Paid::Unsaid), 2 => Just(Paid::Now), 2 => Just(Paid::JustBeforeEnd), 1 => Just(Paid::AtEnd),
+        1 => Just(Paid::InSkew), 1 => Just(Paid::Future), 1 => Just(Paid::BeforeOrder),
+    ];
+    let provider = prop_oneof![5 => Just(0_usize), 1 => Just(1)];
+    (
+        (orders(), provider, 0..20_u32, 0..5_u32),
+        (weighted(0.3, 0..3_u32), prop::bool::weighted(0.7), amount, paid),
+    )
+        .prop_map(|((order, provider, event, payment), (attempt, succeeded, amount, paid))| {
+            let notice = NoticeStep { provider, event, payment, attempt, succeeded, amount, paid_at: None };
+            Step::Notice(order, notice, paid)
+        })
+}
+
+fn a_step() -> impl Strategy<Value = Step> {
+    let keeps = vec((prop_oneof![20 => 1..4_u32, 1 => 4..6_u32], 0..4_u32), 1..3);
+    let refunds = vec((prop_oneof![20 => 1..3_u32, 1 => 3..6_u32], 1..3_u32), 1..3);
+    let extra = prop_oneof![Just(-1_i64), Just(0), Just(60), Just(600), Just(5_000)];
+    let delta = prop_oneof![3 => 1..4_i64, 2 => -3..0_i64];
+    let wait =
+        prop_oneof![Just(1_i64), Just(1_000_000), Just(30_000_000), Just(400_000_000), Just(900_000_000)];
+    prop_oneof![
+        9 => a_place(),
+        4 => orders().prop_map(Step::PlaceAgain),
+        5 => Just(Step::Again),
+        18 => a_notice(),
+        5 => orders().prop_map(Step::Land),
+        4 => orders().prop_map(Step::Cancel),
+        4 => (orders(), keeps).prop_map(|(o, keeps)| Step::Reduce(o, keeps)),
+        5 => (orders(), 0..3_u32, 0..2_usize).prop_map(|(o, a, p)| Step::Attempt(o, a, p)),
+        7 => (orders(), 0..8_u32, refunds, weighted(0.6, any::<bool>()))
+            .prop_map(|(o, id, lines, restock)| Step::Refund(o, id, lines, restock)),
+        4 => orders().prop_map(Step::Confirm),
+        2 => orders().prop_map(Step::Release),
+        3 => (orders(), extra).prop_map(|(o, by)| Step::Extend(o, by)),
+        3 => (orders(), vec(0..5_u32, 0..3)).prop_map(|(o, ids)| Step::MarkRefunded(o, ids)),
+        9 => orders().prop_map(Step::Expire),
+        4 => (0..8_u32, 0..4_usize, delta).prop_map(|(id, pool, by)| Step::Adjust(id, pool, by)),
+        5 => wait.prop_map(Step::Wait),
+        7 => (orders(), any::<bool>(), prop_oneof![Just(-1_i64), Just(0), Just(1)])
+            .prop_map(|(o, grace, by)| Step::WaitFor(o, grace, by)),
+        1 => prop::bool::weighted(0.3).prop_map(Step::Pause),
+        1 => prop::bool::weighted(0.3).prop_map(Step::Freeze),
+        2 => (0..3_usize, prop::bool::weighted(0.4)).prop_map(|(p, on)| Step::FreezePool(p, on)),
+        1 => prop::bool::weighted(0.1).prop_map(|yes| if yes { Step::Close } else { Step::Pause(false) }),
+    ]
+}
+
+pub(crate) fn a_policy() -> impl Strategy<Value = Policy> {
+    let one_of = |all: &'static [LatePayment]| prop::sample::select(all);
+    (
+        (one_of(LatePayment::ALL), prop::sample::select(PaymentFailed::ALL)),
+        (prop::sample::select(DeadlineBasis::ALL), prop::sample::select(ReviewEnd::ALL)),
+        (prop::bool::weighted(0.15), any::<bool>(), any::<bool>()),
+        (weighted(0.4, 3..9_u64), weighted(0.3, 1..3_u64)),
+    )
+        .prop_map(|((late_payment, payment_failed), (deadline_basis, review_end), flags, limits)| {
+            let (immediate, restock_on_refund, extends) = flags;
+            Policy {
+                late_payment,
+                payment_failed,
+                deadline_basis,
+                review_end,
+                capture: if immediate { Capture::Immediate } else { Capture::Hold },
+                restock_on_refund,
+                payment_extension_seconds: if extends { 300 } else { 0 },
+                account_limit: limits.0,
+                account_open_holds: limits.1,
+                ..Policy::default()
+            }
+        })
+}
+
+fn pool_name(pool: usize) -> &'static str {
+    POOLS.get(pool).copied().unwrap_or("Z")
+}
+
+/// The command of a step; none for steps that are none. `until` is when an extension ends.
+pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
+    Some(match step {
+        Step::Place(step) => {
+            let lines: Vec<_> = step.lines.iter().map(|(pool, q)| (pool_name(*pool), *q)).collect();
+            let mut sent = place(step.order, &lines);
+            sent.account = account(ACCOUNTS[step.account]);
+            sent.hold_seconds = step.hold;
+            sent.amount_due = step.priced.then(|| price(PRICE));
+            sent.route = step.route;
+            sent.record_refusals = step.record;
+            sent.intake = step.queued.then(|| bucket("A", 0));
+            Command::Place(Arc::new(sent))
+        }
+        Step::Land(order) => on_order(*order, OrderAction::Land),
+        Step::Cancel(order) => on_order(*order, OrderAction::Cancel),
+        Step::Reduce(order, keeps) => on_order(*order, reduce(keeps)),
+        Step::Attempt(order, id, by) => {
+            let id = AttemptId::new(&format!("a{id}")).unwrap();
+            on_order(*order, OrderAction::Attempt(id, provider(PROVIDERS[*by])))
+        }
+        Step::Notice(order, notice, _) => on_order(*order, OrderAction::Notice(notice_of(notice))),
+        Step::Refund(order, id, lines, restock) => {
+            on_order(*order, refund(&format!("r{id}"), lines, *restock))
+        }
+        Step::Confirm(order) => on_order(*order, OrderAction::Confirm),
+        Step::Release(order) => on_order(*order, OrderAction::Release),
+        Step::Extend(order, _) => on_order(*order, OrderAction::Extend(Timestamp(until))),
+        Step::MarkRefunded(order, ids) => {
+            let ids = ids.iter().map(|id| payment_id(&format!("p{id}"))).collect();
+            on_order(*order, OrderAction::MarkRefunded(ids))
+        }
+        Step::Expire(order) => on_order(*order, OrderAction::Expire),
+        Step::Adjust(id, pool, delta) => adjust(&format!("j{id}"), pool_name(*pool), *delta, None),
+        Step::PlaceAgain(_)
+        | Step::Again
+        | Step::Wait(_)
+        | Step::WaitFor(..)
+        | Step::Pause(_)
+        | Step::Freeze(_)
+        | Step::FreezePool(..)
+        | Step::Close => return None,
+    })
+}
+
+fn notice_of(step: &NoticeStep) -> Notice {
+    Notice {
+        provider: provider(PROVIDERS[step.provider]),
+        event_id: EventId::new(&format!("e{}", step.event)).unwrap(),
+        payment_id: payment_id(&format!("p{}", step.payment)),
+        attempt_id: step.attempt.map(|id| AttemptId::new(&format!("a{id}")).unwrap()),
+        outcome: if step.succeeded { PaymentOutcome::Succeeded } else { PaymentOutcome::Failed },
+        paid_at: step.paid_at.map(Timestamp),
+        amount_minor: step.amount,
+        currency: step.amount.map(|_| "CNY".into()),
+    }
+}
+
+pub(crate) fn account_index(name: &str) -> usize {
+    ACCOUNTS.iter().position(|known| *known == name).unwrap()
+}

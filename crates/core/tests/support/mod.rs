@@ -1,0 +1,293 @@
+//! A tiny authority in memory: it loads the rows that a batch names, lets the core decide, and writes
+//! the changes under the conditions that a database would check.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub(crate) mod build;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_core::audit::{Auditor, Report};
+use holdfast_core::campaign::{Campaign, Policy, Switches};
+use holdfast_core::command::{Adjust, Command, How, OpenPool, Outcome};
+use holdfast_core::decide::decide;
+use holdfast_core::id::*;
+use holdfast_core::ledger::Entry;
+use holdfast_core::order::{Order, Usage};
+use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
+use holdfast_core::stock::{Bucket, BucketKey, Pool};
+use holdfast_core::time::Timestamp;
+
+use build::{campaign_id, location, signed, sku};
+
+/// When every test begins.
+pub(crate) const START: Timestamp = Timestamp(1_700_000_000_000_000);
+
+/// All rows of an authority, and its clock.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Authority {
+    pub(crate) clock: Timestamp,
+    pub(crate) campaign: Campaign,
+    pub(crate) pools: BTreeMap<PoolId, Pool>,
+    pub(crate) buckets: BTreeMap<BucketKey, Bucket>,
+    pub(crate) entries: BTreeMap<BucketKey, Vec<Entry>>,
+    pub(crate) orders: BTreeMap<OrderId, Arc<Order>>,
+    pub(crate) usage: BTreeMap<UsageKey, Usage>,
+    pub(crate) payments: Vec<PaymentRow>,
+    pub(crate) adjustments: BTreeMap<AdjustmentId, Adjust>,
+}
+
+impl Authority {
+    /// An authority with one open campaign and no pools.
+    pub(crate) fn new(policy: Policy) -> Self {
+        let account_limit_ceiling = policy.account_limit;
+        Self {
+            clock: START,
+            campaign: Campaign {
+                id: campaign_id(),
+                name: "a sale".to_owned(),
+                starts_at: None,
+                ends_at: None,
+                policy,
+                switches: Switches { opened: true, ..Switches::default() },
+                account_limit_ceiling,
+                created_at: START,
+                updated_at: START,
+            },
+            pools: BTreeMap::new(),
+            buckets: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            usage: BTreeMap::new(),
+            payments: Vec::new(),
+            adjustments: BTreeMap::new(),
+        }
+    }
+
+    /// Opens the pool of a SKU.
+    pub(crate) fn open_pool(&mut self, name: &str, supply: u64, buckets: u32) -> PoolId {
+        let open = OpenPool {
+            id: build::pool_id(name),
+            campaign: campaign_id(),
+            sku: sku(name),
+            location: location(),
+            supply,
+            buckets,
+            signed: signed(),
+        };
+        let outcome = self.send(&Command::OpenPool(open));
+        assert!(matches!(outcome, Outcome::Pool { created: true, .. }), "{outcome:?}");
+        build::pool_id(name)
+    }
+
+    /// Locks everything.
+    pub(crate) fn all_pools(&self) -> LockSet {
+        LockSet { buckets: Default::default(), pools: self.pools.keys().copied().collect() }
+    }
+
+    /// One command under the lock of everything; every invariant must hold afterwards.
+    pub(crate) fn send(&mut self, command: &Command) -> Outcome {
+        let locks = self.all_pools();
+        let mut outcomes = self.commit(&locks, std::slice::from_ref(command));
+        let report = self.audit();
+        assert!(report.is_clean(), "after {command:?}: {:#?}", report.breaches);
+        outcomes.pop().unwrap()
+    }
+
+    /// One batch as a store commits it.
+    pub(crate) fn commit(&mut self, locks: &LockSet, commands: &[Command]) -> Vec<Outcome> {
+        let snapshot = self.snapshot(locks, commands);
+        let locked: Vec<_> = snapshot.buckets.keys().copied().collect();
+        let decision = decide(self.clock, snapshot, commands);
+        assert_eq!(decision.outcomes.len(), commands.len(), "one outcome a command");
+        self.write(&locked, decision.changes);
+        decision.outcomes
+    }
+
+    fn snapshot(&self, locks: &LockSet, commands: &[Command]) -> Snapshot {
+        let needs = Needs::of(commands);
+        let mut snapshot = Snapshot::default();
+        snapshot.campaigns.insert(self.campaign.id.clone(), Arc::new(self.campaign.clone()));
+        let locked = |key: &BucketKey| locks.buckets.contains(key) || locks.pools.contains(&key.pool);
+        snapshot.buckets =
+            self.buckets.iter().filter(|(key, _)| locked(key)).map(|(k, b)| (*k, *b)).collect();
+        snapshot.complete = locks.pools.clone();
+        let by_key = self.orders.values().filter(|order| needs.order_keys.contains(&order.key));
+        for order in by_key.chain(needs.orders.iter().filter_map(|id| self.orders.get(id))) {
+            snapshot.order_keys.insert(order.key.clone(), order.id);
+            snapshot.orders.insert(order.id, Arc::clone(order));
+        }
+        let of_orders = snapshot.orders.values().flat_map(|order| order.lines.iter().map(|l| l.pool));
+        let of_locks = snapshot.buckets.keys().map(|key| key.pool);
+        let named: Vec<_> = of_orders.chain(of_locks).chain(needs.pools.iter().copied()).collect();
+        snapshot.pools =
+            named.iter().filter_map(|id| self.pools.get(id)).map(|pool| (pool.id, pool.clone())).collect();
+        for pool in self.pools.values() {
+            if needs.pool_addresses.contains(&(&pool.campaign, &pool.sku, &pool.location)) {
+                let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
+                snapshot.pool_addresses.insert(address, pool.id);
+                snapshot.pools.insert(pool.id, pool.clone());
+            }
+        }
+        let wanted = |key: &UsageKey| {
+            needs.accounts.contains(&(&key.campaign, &key.account))
+                || snapshot.orders.values().any(|order| order.account == key.account)
+        };
+        snapshot.usage =
+            self.usage.iter().filter(|(key, _)| wanted(key)).map(|(k, u)| (k.clone(), *u)).collect();
+        for row in &self.payments {
+            if needs.events.contains(&(&row.provider, &row.event_id)) {
+                snapshot.events.insert((row.provider.clone(), row.event_id.clone()), row.order);
+            }
+            let success = row.outcome == holdfast_core::order::PaymentOutcome::Succeeded;
+            // A queued order's parked payments are judged at landing, so they are looked up too.
+            if success {
+                let key = (row.provider.clone(), row.payment_id.clone());
+                snapshot.successes.entry(key).or_insert(row.order);
+            }
+        }
+        let known = |id: &&AdjustmentId| self.adjustments.get(*id).map(|row| ((*id).clone(), row.clone()));
+        snapshot.adjustments = needs.adjustments.iter().filter_map(known).collect();
+        snapshot
+    }
+
+    fn write(&mut self, locked: &[BucketKey], changes: Changes) {
+        for pool in changes.pools {
+            assert!(self.pools.insert(pool.id, pool).is_none(), "a pool was opened twice");
+        }
+        for entry in changes.entries {
+            let ledger = self.entries.entry(entry.bucket).or_default();
+            let last = ledger.last().map_or(0, |e| e.seq);
+            assert_eq!(entry.seq, last + 1, "a sequence has no gap and no second write");
+            ledger.push(entry);
+        }
+        for change in changes.buckets {
+            let key = change.bucket.key;
+            let known = self.buckets.get(&key).map(|bucket| bucket.ledger_seq);
+            assert_eq!(known, change.base_seq, "the bucket row is as it was read");
+            assert!(known.is_none() || locked.contains(&key), "only locked buckets are written");
+            assert!(self.pools.contains_key(&key.pool), "a bucket has a pool");
+            self.buckets.insert(key, change.bucket);
+        }
+        for change in changes.orders {
+            let order = change.order;
+            let known = self.orders.get(&order.id).map(|known| known.version);
+            assert_eq!(known, change.base_version, "the order row is as it was read");
+            let same_key = self.orders.values().find(|known| known.key == order.key);
+            assert!(same_key.is_none_or(|known| known.id == order.id), "one order a key");
+            assert!(order.home.is_none_or(|home| locked.contains(&home)), "home is the order's lock");
+            self.orders.insert(order.id, order);
+        }
+        self.usage.extend(changes.usage);
+        for row in changes.payments {
+            let same =
+                |known: &PaymentRow| (&known.provider, &known.event_id) == (&row.provider, &row.event_id);
+            assert!(!self.payments.iter().any(same), "one row an event");
+            self.payments.push(row);
+        }
+        for row in changes.adjustments {
+            assert!(
+                self.adjustments.insert(row.adjustment_id.clone(), row).is_none(),
+                "one row an adjustment"
+            );
+        }
+    }
+
+    /// Reads every row as `verify` does.
+    pub(crate) fn audit(&self) -> Report {
+        let mut auditor = Auditor::new();
+        auditor.campaign(&self.campaign);
+        self.pools.values().for_each(|pool| auditor.pool(pool));
+        for bucket in self.buckets.values() {
+            auditor.bucket(bucket);
+            self.entries.get(&bucket.key).into_iter().flatten().for_each(|entry| auditor.entry(entry));
+        }
+        for order in self.orders.values() {
+            auditor.order(order, &self.entries_of(order.id));
+        }
+        self.usage.iter().for_each(|(key, usage)| auditor.usage(key, *usage));
+        self.payments.iter().for_each(|row| auditor.payment(row));
+        auditor.finish()
+    }
+
+    /// The ledger entries of one order, by (bucket, sequence).
+    pub(crate) fn entries_of(&self, order: OrderId) -> Vec<Entry> {
+        self.entries.values().flatten().filter(|e| e.order_id == Some(order)).cloned().collect()
+    }
+
+    /// Available, held and sold of a pool.
+    pub(crate) fn totals(&self, pool: PoolId) -> (u64, u64, u64) {
+        self.buckets
+            .values()
+            .filter(|bucket| bucket.key.pool == pool)
+            .fold((0, 0, 0), |sum, b| (sum.0 + b.available, sum.1 + b.held, sum.2 + b.sold))
+    }
+
+    /// The one order with this id.
+    pub(crate) fn order(&self, id: OrderId) -> &Order {
+        self.orders.get(&id).unwrap()
+    }
+
+    /// How many entries there are in all.
+    pub(crate) fn ledger_len(&self) -> usize {
+        self.entries.values().map(Vec::len).sum()
+    }
+}
+
+/// An outcome in words: what happened, then the disposition of a notice or the code of a refusal.
+pub(crate) fn answer(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Order { how, disposition, .. } => {
+            let how = match how {
+                How::Created => "created",
+                How::Changed => "changed",
+                How::Repeated => "repeated",
+            };
+            disposition.map_or(how.to_owned(), |d| format!("{how} {}", d.as_str()))
+        }
+        Outcome::Refused { refusal, recorded, repeated, .. } => {
+            let recorded = if *recorded { " recorded" } else { "" };
+            let repeated = if *repeated { " repeated" } else { "" };
+            format!("refused {}{recorded}{repeated}", code(refusal))
+        }
+        Outcome::Pool { created, .. } => if *created { "opened" } else { "opened before" }.to_owned(),
+        Outcome::Adjusted { repeated, .. } => {
+            if *repeated { "adjusted before" } else { "adjusted" }.to_owned()
+        }
+        Outcome::Miss(_) => "miss".to_owned(),
+        Outcome::Elsewhere(_) => "elsewhere".to_owned(),
+        Outcome::NotDue(_) => "not due".to_owned(),
+    }
+}
+
+/// The code of a refusal as the contract spells it.
+pub(crate) fn code(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::OrderMismatch(_) => "order_mismatch",
+        Refusal::KeyMismatch(_) => "key_mismatch",
+        Refusal::UnknownCampaign | Refusal::UnknownOrder | Refusal::UnknownPool => "not_found",
+        Refusal::UnknownSku { .. } => "unknown_sku",
+        Refusal::InvalidValue { .. } => "invalid_value",
+        Refusal::CampaignClosed => "campaign_closed",
+        Refusal::Frozen => "frozen",
+        Refusal::CampaignPaused => "campaign_paused",
+        Refusal::CampaignNotOpen => "campaign_not_open",
+        Refusal::AccountOpenHolds { .. } => "account_open_holds",
+        Refusal::AccountLimit(_) => "account_limit",
+        Refusal::SoldOut(_) => "sold_out",
+        Refusal::QueueTimeout => "queue_timeout",
+        Refusal::Cancelled => "cancelled",
+        Refusal::AlreadySold => "already_sold",
+        Refusal::AlreadyReleased => "already_released",
+        Refusal::AlreadyFailed => "already_failed",
+        Refusal::AlreadyRefunded => "already_refunded",
+        Refusal::NotHeld => "not_held",
+        Refusal::NotSold => "not_sold",
+        Refusal::HoldExpired => "hold_expired",
+        Refusal::InReview => "in_review",
+        Refusal::RefundExceedsSold(_) => "refund_exceeds_sold",
+        Refusal::StockInUse(_) => "stock_in_use",
+        Refusal::Conflict(_) => "conflict",
+    }
+}
