@@ -6,9 +6,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Subcommand};
 use holdfast_client::LedgerQuery;
+use holdfast_core::id::{CampaignId, OrderId, OrderKey, OrderNo};
+use holdfast_sqlite::ExplainOrder;
 use holdfast_wire::{LedgerEntryView, LineView, OrderView, PaymentView};
 use serde::Serialize;
+use uuid::Uuid;
 
+use crate::database;
 use crate::output::{self, Format, Target};
 
 /// What to explain.
@@ -91,9 +95,23 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
 }
 
 /// Reads the chain from a database.
-#[expect(clippy::unused_async, reason = "not wired yet")]
 pub(crate) async fn from_database(database: &str, which: &OrderRef) -> Result<Explanation> {
-    bail!("not wired yet: {which:?} from {database}")
+    let database = database::Url::parse(database)?;
+    let order = match which {
+        OrderRef::Id(id) => {
+            ExplainOrder::Id(OrderId(id.parse::<Uuid>().context("not an order's id")?.as_u128()))
+        }
+        OrderRef::Key { campaign_id, order_no } => ExplainOrder::Key(OrderKey {
+            campaign: CampaignId::new(campaign_id).context("the campaign's id")?,
+            order_no: OrderNo::new(order_no).context("the order's number")?,
+        }),
+    };
+    let found = tokio::task::spawn_blocking(move || database.explain(&order)).await??;
+    let found = found.context("there is no such order")?;
+    Ok(Explanation {
+        order: holdfast_server::order_view(&found.order),
+        ledger: found.entries.iter().map(holdfast_server::ledger_entry_view).collect(),
+    })
 }
 
 async fn from_server(target: &Target, which: &OrderRef) -> Result<Explanation> {

@@ -1,5 +1,6 @@
 //! The `holdfast` binary: command line, configuration, wiring.
 
+mod database;
 mod explain;
 mod import;
 mod lines;

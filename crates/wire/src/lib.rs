@@ -1,1 +1,33 @@
-//! (being written)
+//! The public JSON of Holdfast: requests, views, problems and their codes; what an SDK needs and nothing
+//! else.
+//!
+//! **Architecture invariant:** this crate knows no rule. It does not know the core, and only the server
+//! converts between the two. Requests are written by clients and read by the server's own strict reader;
+//! views are written by the server, and a client must ignore fields that it does not know.
+
+use std::borrow::Cow;
+
+mod code;
+mod problem;
+mod request;
+mod view;
+
+pub use code::{Code, ParseCodeError};
+pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
+pub use request::{
+    AdjustPoolRequest, CancelLine, CancelRequest, Money, OpenPoolRequest, PaymentAttemptRequest,
+    PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest, PolicyRequest, PutCampaignRequest,
+    RefundLine, RefundRequest, SwitchRequest,
+};
+pub use view::{
+    AdjustmentView, AllocationView, AvailabilityView, BatchResult, BatchView, BucketView, CampaignView,
+    HealthView, LedgerEntryView, LineView, NotificationView, OrderView, Page, PaymentView, PolicyView,
+    PoolView, RefundDuePaymentView, RefundDueView, TotalsView,
+};
+
+/// A word of a closed vocabulary (a state, a reason, an action) as spelled in JSON. Text, not an enum:
+/// a later server may know more words than this client.
+pub type Word = Cow<'static, str>;
+
+/// A JSON value kept exactly as it was sent.
+pub type RawJson = Box<serde_json::value::RawValue>;

@@ -1,0 +1,93 @@
+//! HTTP that hides nothing: status, headers and body as they came.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+/// A client of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Http {
+    pub(crate) base: String,
+    client: reqwest::Client,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// Null if it is no JSON.
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// A text of the body.
+    #[track_caller]
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.body[name].as_str().unwrap_or_else(|| panic!("no {name}: {self:?}")).to_owned()
+    }
+
+    /// The code of a problem; empty if it is none.
+    pub(crate) fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+
+    /// Code and pointer of each fault of a problem.
+    pub(crate) fn faults(&self) -> Vec<(String, String)> {
+        let text = |fault: &Value, name: &str| fault[name].as_str().unwrap_or_default().to_owned();
+        let faults = self.body["errors"].as_array().cloned().unwrap_or_default();
+        faults.iter().map(|fault| (text(fault, "code"), text(fault, "pointer"))).collect()
+    }
+}
+
+impl Http {
+    pub(crate) fn new(base: &str) -> Self {
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().unwrap();
+        Self { base: base.to_owned(), client }
+    }
+
+    /// Sends a request whose answer may not come: none if the connection broke.
+    pub(crate) async fn try_send(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Answer> {
+        let method = method.parse().unwrap();
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        Self::read(request).await
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) async fn send_raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Answer {
+        let mut request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Self::read(request.body(body)).await.expect("an answer")
+    }
+
+    async fn read(request: reqwest::RequestBuilder) -> Option<Answer> {
+        let response = request.send().await.ok()?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.bytes().await.ok()?;
+        Some(Answer { status, headers, body: serde_json::from_slice(&bytes).unwrap_or_default() })
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.try_send("GET", path, None).await.expect("an answer")
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.try_send("POST", path, Some(body)).await.expect("an answer")
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.try_send("PUT", path, Some(body)).await.expect("an answer")
+    }
+}

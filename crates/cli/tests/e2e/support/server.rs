@@ -1,0 +1,139 @@
+//! A server process on a port and a database of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::Http;
+
+/// The binary under test.
+pub(crate) fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+    // What the caller's shell says must not leak in.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("HOLDFAST_") {
+            command.env_remove(name);
+        }
+    }
+    command.kill_on_drop(true);
+    command
+}
+
+/// Runs a command of the binary to its end.
+pub(crate) async fn run(arguments: &[&str]) -> Output {
+    binary().args(arguments).stdin(Stdio::null()).output().await.expect("the binary")
+}
+
+/// How a server starts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Start {
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+/// A running server, or one that a test has killed.
+pub(crate) struct Server {
+    child: Child,
+    database: PathBuf,
+    /// Lines that it printed before it was ready.
+    pub(crate) printed: Vec<String>,
+    pub(crate) http: Http,
+    _directory: Option<TempDir>,
+}
+
+impl Server {
+    /// Starts a server on an empty database, without authentication.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Start { arguments: vec!["--auth".into(), "off".into()], ..Start::default() }).await
+    }
+
+    pub(crate) async fn start_with(start: Start) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("test.db");
+        let mut server = Self::start_on(&database, &start).await.expect("the server starts");
+        server._directory = Some(directory);
+        server
+    }
+
+    /// Starts a server on a database that may exist; an error is its exit status.
+    pub(crate) async fn start_on(database: &Path, start: &Start) -> Result<Self, ExitStatus> {
+        let mut command = binary();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--database"]);
+        command.arg(format!("sqlite:{}", database.display()));
+        command.args(&start.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.envs(start.environment.iter().map(|(name, value)| (name, value)));
+        let mut child = command.spawn().expect("the binary");
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut printed = Vec::new();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if let Some(address) = line.strip_prefix("listening on ") {
+                let http = Http::new(address);
+                return Ok(Self { child, database: database.to_owned(), printed, http, _directory: None });
+            }
+            printed.push(line);
+        }
+        Err(child.wait().await.unwrap())
+    }
+
+    pub(crate) fn database(&self) -> &Path {
+        &self.database
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap()));
+        kill_process(pid.expect("it runs"), signal).unwrap();
+    }
+
+    /// `kill -9`.
+    pub(crate) async fn kill(&mut self) {
+        // It may have died at a point of its own.
+        let _ = self.child.start_kill();
+        self.child.wait().await.unwrap();
+    }
+
+    /// Waits for a server that dies by itself.
+    pub(crate) async fn wait(&mut self) -> ExitStatus {
+        self.child.wait().await.unwrap()
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Sends SIGTERM and does not wait.
+    pub(crate) fn ask_to_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Starts again on the same database.
+    pub(crate) async fn restart(&mut self, start: &Start) {
+        self.kill().await;
+        let mut next = Self::start_on(&self.database, start).await.expect("the server starts again");
+        next._directory = self._directory.take();
+        *self = next;
+    }
+
+    /// Stops it with SIGTERM, wants exit 0, and audits its database.
+    pub(crate) async fn finish(mut self) {
+        self.signal(Signal::TERM);
+        let status = self.child.wait().await.unwrap();
+        assert!(status.success(), "drained with {status}");
+        self.verify().await;
+    }
+
+    /// Audits the database, beside the server if it runs.
+    pub(crate) async fn verify(&self) -> Value {
+        let database = format!("sqlite:{}", self.database.display());
+        let output = run(&["verify", "--database", &database, "--format", "json"]).await;
+        let verdict: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+        assert!(output.status.success() && verdict["ok"] == true, "{:#}", verdict["breaches"]);
+        verdict
+    }
+}

@@ -1,0 +1,100 @@
+//! What every handler shares, and how a write is run.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use holdfast_core::id::Provider;
+use holdfast_engine::Engine;
+use holdfast_store::Store;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::{Auth, Config, Limits, Secret};
+use crate::problem::Problem;
+
+/// Shared state; a cheap handle.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+struct Shared {
+    engine: Engine,
+    auth: Auth,
+    payment_secrets: BTreeMap<String, Vec<Secret>>,
+    limits: Limits,
+    writes: Arc<Semaphore>,
+    actor: Arc<str>,
+}
+
+impl App {
+    pub(crate) fn new(engine: Engine, config: &Config) -> Self {
+        let actor = match config.auth {
+            Auth::Off => "anonymous",
+            Auth::AdminKey { .. } => "admin",
+        };
+        Self(Arc::new(Shared {
+            engine,
+            auth: config.auth.clone(),
+            payment_secrets: config.payment_secrets.clone(),
+            limits: config.limits.clone(),
+            writes: Arc::new(Semaphore::new(config.limits.writes_in_flight_max)),
+            actor: Arc::from(actor),
+        }))
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// Reads; they never change anything.
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.0.engine.store()
+    }
+
+    pub(crate) fn auth(&self) -> &Auth {
+        &self.0.auth
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Who asks, for the ledger. There is one key, so there is one name.
+    pub(crate) fn actor(&self) -> &Arc<str> {
+        &self.0.actor
+    }
+
+    /// The secrets of a provider; empty if its notices are not signed.
+    pub(crate) fn secrets_of(&self, provider: &Provider) -> &[Secret] {
+        self.0.payment_secrets.get(provider.as_str()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Leave to do one more write; none if there are as many as there may be.
+    pub(crate) fn admit(&self) -> Result<WritePermit, Problem> {
+        let permit = Arc::clone(&self.0.writes).try_acquire_owned();
+        permit.map(WritePermit).map_err(|_| Problem::overloaded())
+    }
+
+    /// Runs a write to its end, also if the client goes away: a dropped connection must not cancel work
+    /// that has begun, and its permit counts until the work is done.
+    pub(crate) async fn write<T, F, W>(&self, permit: WritePermit, work: W) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Problem>> + Send + 'static,
+        W: FnOnce(Engine) -> F,
+    {
+        let work = work(self.0.engine.clone());
+        let task = tokio::spawn(async move {
+            let done = work.await;
+            drop(permit);
+            done
+        });
+        task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a use case panicked");
+            Err(Problem::internal("an internal error; ask again with the same key"))
+        })
+    }
+}
+
+/// Leave to do one write.
+#[derive(Debug)]
+pub(crate) struct WritePermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);

@@ -1,0 +1,212 @@
+//! Requests about campaigns.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
+use holdfast_core::id::{CampaignId, Operator};
+use holdfast_store::PutCampaign;
+use holdfast_wire::Code;
+
+use super::field::{Flag, NotBuilt, OnlyEmpty, TEXT_CHARS_MAX, id, integer, text, word};
+use super::reader::Object;
+use super::time::{Instant, ZoneName};
+
+/// Longest name, in characters.
+const NAME_CHARS_MAX: usize = 200;
+/// Longest time that anything may wait, in seconds: a year.
+pub(crate) const SECONDS_MAX: u32 = 31_536_000;
+/// Bounds of times that must pass.
+pub(crate) const SECONDS: RangeInclusive<u32> = 1..=SECONDS_MAX;
+/// Bounds of times that may be none.
+const SECONDS_OR_NONE: RangeInclusive<u32> = 0..=SECONDS_MAX;
+/// Bounds of the skew: more than an hour is no skew.
+const GRACE_MS: RangeInclusive<u32> = 0..=3_600_000;
+/// Bounds of what an account may have.
+const LIMIT: RangeInclusive<u64> = 1..=1_000_000_000_000;
+/// The queue's bounds, which are fixed so far.
+pub(crate) const QUEUE_LIMIT: u64 = 100_000;
+/// How long an order may wait in the queue, which is fixed so far.
+pub(crate) const QUEUE_WAIT_MS: u64 = 30_000;
+
+/// A switch as an operator sets it.
+pub(crate) struct SwitchInput {
+    pub(crate) operator: Operator,
+    pub(crate) reason: Arc<str>,
+}
+
+/// Reads `{reason, operator}`.
+pub(crate) fn read_switch(body: &mut Object<'_, '_>) -> Option<SwitchInput> {
+    let reason = body.required("reason", text(TEXT_CHARS_MAX));
+    let operator = body.required("operator", id());
+    Some(SwitchInput { operator: operator?, reason: reason? })
+}
+
+/// Reads a campaign to create or change.
+pub(crate) fn read_campaign(campaign: CampaignId, body: &mut Object<'_, '_>) -> Option<PutCampaign> {
+    let name = body.required("name", text(NAME_CHARS_MAX));
+    let zone = body.optional("time_zone", ZoneName);
+    // Where the zone itself is wrong, its times are not judged: they would be blamed for it.
+    let (starts_at, ends_at) = match &zone {
+        Some(zone) => {
+            let time = || Instant { zone: zone.clone() };
+            (body.optional("starts_at", time()), body.optional("ends_at", time()))
+        }
+        None => (body.ignored("starts_at"), body.ignored("ends_at")),
+    };
+    if let (Some(Some(start)), Some(Some(end))) = (starts_at, ends_at)
+        && start >= end
+    {
+        body.refuse("ends_at", Code::InvalidTime, "must be after starts_at");
+    }
+    let policy = body.object("policy", read_policy).map(Option::unwrap_or_default);
+    Some(PutCampaign {
+        id: campaign,
+        name: name?.to_string(),
+        starts_at: starts_at?,
+        ends_at: ends_at?,
+        policy: policy?,
+    })
+}
+
+fn read_policy(body: &mut Object<'_, '_>) -> Option<Policy> {
+    let default = Policy::default();
+    let hold = body.defaulted("hold_seconds", integer(SECONDS), default.hold_seconds);
+    let hold_max = body.defaulted("hold_seconds_max", integer(SECONDS), default.hold_seconds_max);
+    if let (Some(hold), Some(hold_max)) = (hold, hold_max)
+        && hold > hold_max
+    {
+        let name = if body.has("hold_seconds_max") { "hold_seconds_max" } else { "hold_seconds" };
+        let detail = format!("hold_seconds ({hold}) must not exceed hold_seconds_max ({hold_max})");
+        body.refuse(name, Code::InvalidValue, detail);
+    }
+    let extension = body.defaulted(
+        "payment_extension_seconds",
+        integer(SECONDS_OR_NONE),
+        default.payment_extension_seconds,
+    );
+    let grace = body.defaulted("release_grace_ms", integer(GRACE_MS), default.release_grace_ms);
+    let notice =
+        body.defaulted("notice_grace_seconds", integer(SECONDS_OR_NONE), default.notice_grace_seconds);
+    let review = body.defaulted("review_seconds", integer(SECONDS), default.review_seconds);
+    let basis = body.defaulted("deadline_basis", word(DeadlineBasis::parse), default.deadline_basis);
+    let capture = body.defaulted("capture", word(Capture::parse), default.capture);
+    let late = body.defaulted("late_payment", word(LatePayment::parse), default.late_payment);
+    let failed = body.defaulted("payment_failed", word(PaymentFailed::parse), default.payment_failed);
+    let review_end = body.defaulted("review_end", word(ReviewEnd::parse), default.review_end);
+    let restock = body.defaulted("restock_on_refund", Flag, default.restock_on_refund);
+    let account_limit = body.optional("account_limit", integer(LIMIT));
+    let account_open_holds = body.optional("account_open_holds", integer(LIMIT));
+    read_not_built(body)?;
+    Some(Policy {
+        hold_seconds: hold?,
+        hold_seconds_max: hold_max?,
+        payment_extension_seconds: extension?,
+        release_grace_ms: grace?,
+        notice_grace_seconds: notice?,
+        capture: capture?,
+        deadline_basis: basis?,
+        late_payment: late?,
+        payment_failed: failed?,
+        review_seconds: review?,
+        review_end: review_end?,
+        restock_on_refund: restock?,
+        account_limit: account_limit?,
+        account_open_holds: account_open_holds?,
+    })
+}
+
+/// Fields of the contract whose behaviour is not built: accepting them would promise it.
+fn read_not_built(body: &mut Object<'_, '_>) -> Option<()> {
+    let key_limits = body.optional("key_limits", OnlyEmpty);
+    let per_account = body.optional("order_rate_per_account", NotBuilt(None));
+    let rate = body.optional("order_rate", NotBuilt(None));
+    let queue = body.optional("queue_limit", NotBuilt(Some(i128::from(QUEUE_LIMIT))));
+    let wait = body.optional("queue_wait_ms", NotBuilt(Some(i128::from(QUEUE_WAIT_MS))));
+    let approval = body.optional("approval_threshold", NotBuilt(None));
+    key_limits.and(per_account).and(rate).and(queue).and(wait).and(approval).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::read;
+
+    fn put(text: &str) -> Result<PutCampaign, Vec<(String, String)>> {
+        let campaign = CampaignId::new("c").expect("an id");
+        read(text.as_bytes(), |body| read_campaign(campaign, body)).map_err(|problem| problem.pointers())
+    }
+
+    fn refused(text: &str) -> Vec<(String, String)> {
+        put(text).expect_err("refused")
+    }
+
+    fn at(pointer: &str, code: &str) -> Vec<(String, String)> {
+        vec![(pointer.to_owned(), code.to_owned())]
+    }
+
+    #[test]
+    fn a_policy_field_that_is_absent_gets_its_default() {
+        let campaign =
+            put(r#"{"name":"n","policy":{"account_limit":2,"late_payment":"review"}}"#).expect("read");
+        let expected =
+            Policy { account_limit: Some(2), late_payment: LatePayment::Review, ..Policy::default() };
+        assert_eq!(campaign.policy, expected);
+        assert_eq!(put(r#"{"name":"n","starts_at":null}"#).expect("read").policy, Policy::default());
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused() {
+        let all = r#"{"name":"n","policy":{"key_limits":{},"order_rate":null,"order_rate_per_account":null,
+            "approval_threshold":null,"queue_limit":100000,"queue_wait_ms":30000}}"#;
+        assert!(put(all).is_ok());
+        for (name, value) in [
+            ("key_limits", r#"{"device":1}"#),
+            ("order_rate", "1"),
+            ("order_rate_per_account", "1"),
+            ("approval_threshold", "1"),
+            ("queue_limit", "1"),
+            ("queue_wait_ms", "1"),
+        ] {
+            let body = format!(r#"{{"name":"n","policy":{{"{name}":{value}}}}}"#);
+            assert_eq!(refused(&body), at(&format!("/policy/{name}"), "invalid_value"));
+        }
+        assert_eq!(refused(r#"{"name":"n","policy":{"x":1}}"#), at("/policy/x", "unknown_field"));
+    }
+
+    #[test]
+    fn windows_and_zones() {
+        let berlin = |start: &str| {
+            format!(r#"{{"name":"n","time_zone":"Europe/Berlin","starts_at":"{start}","ends_at":null}}"#)
+        };
+        assert!(put(&berlin("2026-03-29T01:30:00")).is_ok());
+        assert_eq!(refused(&berlin("2026-03-29T02:30:00")), at("/starts_at", "invalid_time"));
+        assert_eq!(refused(&berlin("2026-10-25T02:30:00")), at("/starts_at", "invalid_time"));
+        let mars = r#"{"name":"n","time_zone":"Mars/Base","starts_at":"2026-03-29T02:30:00"}"#;
+        assert_eq!(refused(mars), at("/time_zone", "invalid_time"));
+        let local = r#"{"name":"n","starts_at":"2026-03-29T02:30:00"}"#;
+        assert_eq!(refused(local), at("/starts_at", "invalid_time"));
+        let turned = r#"{"name":"n","starts_at":"2026-03-29T02:30:00Z","ends_at":"2026-03-29T02:30:00Z"}"#;
+        assert_eq!(refused(turned), at("/ends_at", "invalid_time"));
+    }
+
+    #[test]
+    fn bounds_are_named() {
+        let policy = |field: &str| format!(r#"{{"name":"n","policy":{{{field}}}}}"#);
+        assert_eq!(refused(&policy(r#""hold_seconds":0"#)), at("/policy/hold_seconds", "invalid_value"));
+        assert_eq!(refused(&policy(r#""hold_seconds":7200"#)), at("/policy/hold_seconds", "invalid_value"));
+        assert_eq!(
+            refused(&policy(r#""hold_seconds_max":899"#)),
+            at("/policy/hold_seconds_max", "invalid_value")
+        );
+        assert_eq!(refused(&policy(r#""account_limit":0"#)), at("/policy/account_limit", "invalid_value"));
+        assert_eq!(refused(&policy(r#""capture":"later""#)), at("/policy/capture", "invalid_value"));
+        assert_eq!(
+            refused(r#"{"nam":"n"}"#),
+            [
+                ("/name".to_owned(), "invalid_value".to_owned()),
+                ("/nam".to_owned(), "unknown_field".to_owned())
+            ]
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! Every request of the wire crate, serialised, is read by the server: the two cannot drift apart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_core::id::{CampaignId, PoolId, Provider};
+use holdfast_wire as wire;
+use serde::Serialize;
+
+use super::reader::Object;
+use super::{campaigns, orders, payments, pools, read};
+
+fn accepts<T, R>(request: &T, shape: impl FnOnce(&mut Object<'_, '_>) -> Option<R>) -> R
+where
+    T: Serialize + serde::de::DeserializeOwned,
+{
+    let text = serde_json::to_string(request).expect("JSON");
+    serde_json::from_str::<T>(&text).expect("the request reads itself back");
+    match read(text.as_bytes(), shape) {
+        Ok(value) => value,
+        Err(problem) => panic!("{text}: {:?}", problem.pointers()),
+    }
+}
+
+fn money() -> wire::Money {
+    wire::Money { amount_minor: 990, currency: "EUR".into() }
+}
+
+fn order() -> wire::PlaceOrderRequest {
+    wire::PlaceOrderRequest {
+        campaign_id: "c".into(),
+        order_no: "o".into(),
+        account: "a".into(),
+        lines: vec![wire::PlaceLine { sku: "s".into(), location: Some("west".into()), quantity: 2 }],
+        hold_seconds: Some(60),
+        amount_due: Some(money()),
+        limit_keys: Some(BTreeMap::new()),
+        metadata: Some(serde_json::value::RawValue::from_string(r#"{ "k" : 1.50 }"#.into()).expect("JSON")),
+    }
+}
+
+#[test]
+fn campaigns_are_read() {
+    let policy = wire::PolicyRequest {
+        hold_seconds: Some(60),
+        hold_seconds_max: Some(120),
+        payment_extension_seconds: Some(30),
+        release_grace_ms: Some(1),
+        notice_grace_seconds: Some(1),
+        capture: Some("immediate".into()),
+        deadline_basis: Some("provider_paid_at".into()),
+        late_payment: Some("refund".into()),
+        payment_failed: Some("release".into()),
+        review_seconds: Some(1),
+        review_end: Some("person".into()),
+        restock_on_refund: Some(true),
+        account_limit: Some(1),
+        account_open_holds: Some(1),
+        key_limits: Some(BTreeMap::new()),
+        order_rate_per_account: None,
+        order_rate: None,
+        queue_limit: Some(campaigns::QUEUE_LIMIT),
+        queue_wait_ms: Some(campaigns::QUEUE_WAIT_MS),
+        approval_threshold: None,
+    };
+    let request = wire::PutCampaignRequest {
+        name: "n".into(),
+        starts_at: Some("2026-01-01T00:00:00".into()),
+        ends_at: Some("2026-01-02T00:00:00Z".into()),
+        time_zone: Some("Europe/Berlin".into()),
+        policy: Some(policy),
+    };
+    let id = CampaignId::new("c").expect("an id");
+    let put = accepts(&request, |body| campaigns::read_campaign(id.clone(), body));
+    assert_eq!((put.policy.hold_seconds, put.policy.account_open_holds), (60, Some(1)));
+    let least = wire::PutCampaignRequest { name: "n".into(), ..Default::default() };
+    accepts(&least, |body| campaigns::read_campaign(id, body));
+    let switch = wire::SwitchRequest { reason: "r".into(), operator: "o".into() };
+    accepts(&switch, campaigns::read_switch);
+}
+
+#[test]
+fn pools_are_read() {
+    let actor = Arc::from("test");
+    let request = wire::OpenPoolRequest {
+        campaign_id: "c".into(),
+        sku: "s".into(),
+        location: Some("west".into()),
+        supply: 10,
+        buckets: Some(4),
+        path: Some(pools::PATH.into()),
+        routing: Some(pools::ROUTING.into()),
+    };
+    assert_eq!(accepts(&request, |body| pools::read_pool(&actor, body)).buckets, 4);
+    let least = wire::OpenPoolRequest { location: None, buckets: None, path: None, routing: None, ..request };
+    assert_eq!(accepts(&least, |body| pools::read_pool(&actor, body)).location.as_str(), "main");
+    let adjust = wire::AdjustPoolRequest {
+        adjustment_id: "a".into(),
+        delta: -5,
+        kind: "adjust".into(),
+        reason: "r".into(),
+        operator: "o".into(),
+        bucket: Some(3),
+    };
+    assert_eq!(accepts(&adjust, |body| pools::read_adjustment(PoolId(1), body)).bucket, Some(3));
+}
+
+#[test]
+fn orders_are_read() {
+    let placed = accepts(&order(), orders::read_place);
+    assert_eq!(placed.metadata.as_deref(), Some(r#"{ "k" : 1.50 }"#));
+    let least = wire::PlaceOrderRequest {
+        hold_seconds: None,
+        amount_due: None,
+        limit_keys: None,
+        metadata: None,
+        lines: vec![wire::PlaceLine { sku: "s".into(), location: None, quantity: 1 }],
+        ..order()
+    };
+    accepts(&least, orders::read_place);
+    let batch = accepts(&wire::PlaceBatchRequest { orders: vec![order(), least] }, orders::read_batch);
+    assert!(batch.iter().all(Result::is_ok));
+    accepts(&wire::CancelRequest::default(), orders::read_cancel);
+    let lines = Some(vec![wire::CancelLine { line: 1, keep: 0 }]);
+    accepts(&wire::CancelRequest { reason: Some("r".into()), lines }, orders::read_cancel);
+    let attempt = wire::PaymentAttemptRequest { attempt_id: "t".into(), provider: "p".into() };
+    accepts(&attempt, orders::read_attempt);
+    let refund = wire::RefundRequest {
+        refund_id: "r".into(),
+        lines: vec![wire::RefundLine { line: 1, quantity: 1 }],
+        restock: Some(true),
+        reason: "r".into(),
+    };
+    accepts(&refund, orders::read_refund);
+}
+
+#[test]
+fn notices_are_read() {
+    let provider = || Provider::new("stub").expect("an id");
+    let by_id = wire::PaymentNotification {
+        event_id: "e".into(),
+        payment_id: "p".into(),
+        order_id: Some("01937a5e-0000-7000-8000-0000000000ff".into()),
+        attempt_id: Some("t".into()),
+        outcome: "succeeded".into(),
+        paid_at: Some("2026-01-01T00:00:00.000Z".into()),
+        amount_minor: Some(990),
+        currency: Some("EUR".into()),
+        ..Default::default()
+    };
+    accepts(&by_id, |body| payments::read_notice(provider(), body));
+    let by_key = wire::PaymentNotification {
+        order_id: None,
+        campaign_id: Some("c".into()),
+        order_no: Some("o".into()),
+        outcome: "failed".into(),
+        ..by_id
+    };
+    accepts(&by_key, |body| payments::read_notice(provider(), body));
+}

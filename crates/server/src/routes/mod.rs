@@ -1,0 +1,24 @@
+//! Handlers, one file a resource: parse, one use case, shape.
+
+pub(crate) mod campaigns;
+pub(crate) mod health;
+pub(crate) mod ledger;
+pub(crate) mod orders;
+pub(crate) mod payments;
+pub(crate) mod pools;
+
+use holdfast_wire::Page;
+
+use crate::input::cursor::{Cursor, Key};
+
+/// A page of a list: its items, and the cursor of the next page if there is one.
+fn page<T, K: Key, V>(
+    rows: &[T],
+    more: bool,
+    cursor: &Cursor,
+    key: impl Fn(&T) -> K,
+    view: impl Fn(&T) -> V,
+) -> Page<V> {
+    let next_cursor = rows.last().filter(|_| more).map(|row| cursor.encode(&key(row)));
+    Page { items: rows.iter().map(view).collect(), next_cursor }
+}
