@@ -214,12 +214,10 @@ impl Engine {
         }
     }
 
-    /// Whether the node takes new work now; else why not, in words.
-    pub fn readiness(&self) -> Result<(), &'static str> {
-        if self.shared.draining.load(Ordering::SeqCst) {
-            return Err("shutting down");
-        }
-        self.shared.store.health().map_err(|_| "the authority cannot be written")
+    /// Whether the node takes new work now; else why not.
+    pub fn readiness(&self) -> Result<(), Error> {
+        self.check_running()?;
+        Ok(self.shared.store.health()?)
     }
 
     /// Stops taking new work and lets the lanes finish. Returns when they have, or at the deadline.

@@ -44,7 +44,8 @@ pub(crate) fn read_switch(body: &mut Object<'_, '_>) -> Option<SwitchInput> {
 
 /// Reads a campaign to create or change.
 pub(crate) fn read_campaign(campaign: CampaignId, body: &mut Object<'_, '_>) -> Option<PutCampaign> {
-    let name = body.required("name", text(NAME_CHARS_MAX));
+    // Without a name of its own a campaign is called by its id.
+    let name = body.optional("name", text(NAME_CHARS_MAX));
     let zone = body.optional("time_zone", ZoneName);
     // Where the zone itself is wrong, its times are not judged: they would be blamed for it.
     let (starts_at, ends_at) = match &zone {
@@ -61,8 +62,8 @@ pub(crate) fn read_campaign(campaign: CampaignId, body: &mut Object<'_, '_>) -> 
     }
     let policy = body.object("policy", read_policy).map(Option::unwrap_or_default);
     Some(PutCampaign {
+        name: name?.map_or_else(|| campaign.to_string(), |name| name.to_string()),
         id: campaign,
-        name: name?.to_string(),
         starts_at: starts_at?,
         ends_at: ends_at?,
         policy: policy?,

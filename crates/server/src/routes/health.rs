@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use holdfast_wire::{Code, HealthView};
+use holdfast_wire::HealthView;
 
 use crate::answer::json;
 use crate::app::App;
@@ -16,8 +16,6 @@ pub(crate) async fn livez() -> Result<Response, Problem> {
 
 /// `GET /readyz`
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
-    match app.engine().readiness() {
-        Ok(()) => json(StatusCode::OK, &HealthView { status: "ok".to_owned() }),
-        Err(why) => Err(Problem::new(Code::Overloaded, why)),
-    }
+    app.engine().readiness()?;
+    json(StatusCode::OK, &HealthView { status: "ok".to_owned() })
 }
