@@ -9,7 +9,8 @@ use holdfast_core::order::{Order, PaymentOutcome, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 
-use crate::api::{Engine, Error};
+use crate::engine::Engine;
+use crate::error::Error;
 use crate::lanes::{Class, LaneKey};
 
 /// How often an order may move between the unlocked read and the lock.
@@ -57,7 +58,7 @@ impl Engine {
 
     pub(crate) fn after_change(&self, outcome: &Outcome) {
         if let Outcome::Order { order, .. } = outcome {
-            self.shared.expiry.remember(order);
+            self.shared.timer.remember(order);
         }
     }
 }

@@ -15,8 +15,8 @@ use holdfast_core::stock::BucketKey;
 use holdfast_store::{Batch, Store};
 use tokio::sync::{Notify, oneshot};
 
-use crate::api::Error;
 use crate::config::Config;
+use crate::error::Error;
 use crate::ids::IdSource;
 use crate::shelf::Shelf;
 

@@ -4,19 +4,24 @@
 //! [`holdfast_store::Store::commit`]; nothing here decides. What the node remembers (catalog, shelf, keys
 //! in flight) may refuse early or choose a bucket; only the authority says yes.
 
-mod api;
 mod catalog;
 mod change;
 mod config;
+mod engine;
+mod error;
 mod expiry;
 mod ids;
 mod inflight;
 mod lanes;
 mod place;
 mod refusals;
+mod request;
 mod shelf;
+mod timer;
 
-pub use api::{Availability, Engine, Error, PlaceRequest, RequestedLine};
 pub use config::Config;
+pub use engine::Engine;
+pub use error::Error;
 pub use expiry::ExpiryPass;
 pub use ids::{IdSource, UuidV7};
+pub use request::{Availability, PlaceRequest, RequestedLine};

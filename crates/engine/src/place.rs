@@ -15,10 +15,12 @@ use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
 
-use crate::api::{Engine, Error, PlaceRequest};
 use crate::catalog::PoolEntry;
+use crate::engine::Engine;
+use crate::error::Error;
 use crate::inflight::Entered;
 use crate::lanes::{Class, LaneKey};
+use crate::request::PlaceRequest;
 
 /// Beyond so many lines an order goes by the wide lane: it would hold up the others of its bucket.
 const LANE_LINES_MAX: usize = 50;
@@ -224,7 +226,7 @@ impl Engine {
             self.shared.refusals.count(&request.key.campaign, &request.account, now);
         }
         if let Outcome::Order { order, .. } = outcome {
-            self.shared.expiry.remember(order);
+            self.shared.timer.remember(order);
         }
     }
 }

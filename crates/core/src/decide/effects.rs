@@ -14,8 +14,16 @@ use crate::stock::Delta;
 use crate::table::{Code, Facts, Landing, Mark, Stock, Trigger};
 use crate::time::Timestamp;
 
-use super::transition::Step;
 use super::{Deltas, Note};
+
+/// The effects of one row of the table.
+pub(super) struct Step {
+    pub(super) to: Option<State>,
+    pub(super) stock: Stock,
+    pub(super) reason: Option<Reason>,
+    pub(super) mark: Mark,
+    pub(super) disposition: Option<Disposition>,
+}
 
 /// Checks what does not depend on the order's state: that its numbers name lines that exist, and that
 /// records are left.

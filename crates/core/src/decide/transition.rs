@@ -4,27 +4,18 @@ use std::sync::Arc;
 
 use crate::campaign::Policy;
 use crate::command::{How, OrderAction, OrderCommand, Outcome};
-use crate::order::{Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, Reason, State};
+use crate::order::{Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, State};
 use crate::refusal::Refusal;
 use crate::snapshot::PaymentRow;
 use crate::stock::Delta;
 use crate::table::{Facts, Mark, Stock, Then, rule_for};
 
 use super::effects::{
-    add_standing, begin_attempt, check_content, mark, note, notice_mismatch, reduce, refusal_of, set_due,
-    set_reason, take_refund,
+    Step, add_standing, begin_attempt, check_content, mark, note, notice_mismatch, reduce, refusal_of,
+    set_due, set_reason, take_refund,
 };
 use super::facts::concerned_attempt;
 use super::{Blocked, Deltas, Working, blocked};
-
-/// The effects of one row of the table.
-pub(super) struct Step {
-    pub(super) to: Option<State>,
-    pub(super) stock: Stock,
-    pub(super) reason: Option<Reason>,
-    pub(super) mark: Mark,
-    pub(super) disposition: Option<Disposition>,
-}
 
 impl Working {
     pub(super) fn change(&mut self, command: &OrderCommand) -> Outcome {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{Adjust, Command, OpenPool, Outcome};
-use holdfast_core::id::{Account, Location, OrderKey, PoolId, Sku};
-use holdfast_core::order::Money;
+use holdfast_core::id::PoolId;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
@@ -15,70 +14,14 @@ use holdfast_store::{PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign};
 
 use crate::catalog::Catalog;
 use crate::config::Config;
-use crate::expiry::Expiry;
+use crate::error::Error;
 use crate::ids::IdSource;
 use crate::inflight::InFlight;
 use crate::lanes::{Class, LaneKey, Lanes};
 use crate::refusals::RecordedRefusals;
+use crate::request::Availability;
 use crate::shelf::Shelf;
-
-/// One line of an order, as the client sent it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestedLine {
-    /// What is bought.
-    pub sku: Sku,
-    /// Where from; `main` if the client named none.
-    pub location: Location,
-    /// How many units.
-    pub quantity: u32,
-}
-
-/// An order to place, as the client sent it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceRequest {
-    /// The business key.
-    pub key: OrderKey,
-    /// Whose it is.
-    pub account: Account,
-    /// What it buys.
-    pub lines: Vec<RequestedLine>,
-    /// How long to hold, if not by policy.
-    pub hold_seconds: Option<u32>,
-    /// What must be paid.
-    pub amount_due: Option<Money>,
-    /// Kept as sent.
-    pub metadata: Option<Arc<str>>,
-}
-
-/// Why the engine did not answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// A queue is full or too old. Nothing was done; try again later with the same key.
-    #[error("overloaded")]
-    Overloaded,
-    /// The server is going down. Nothing was done.
-    #[error("shutting down")]
-    ShuttingDown,
-    /// The deadline passed before the answer; whether it was done is unknown.
-    #[error("the outcome is unknown")]
-    OutcomeUnknown,
-    /// The store did not answer.
-    #[error(transparent)]
-    Store(#[from] holdfast_store::Error),
-}
-
-/// A pool's stock for display: fast, and with its age stated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Availability {
-    /// Units that could be taken.
-    pub available: u64,
-    /// When that was read.
-    pub as_of: Timestamp,
-    /// How old it is.
-    pub age_ms: u64,
-    /// Where it comes from: `node` (this node's last commits) or `authority`.
-    pub source: &'static str,
-}
+use crate::timer::Timer;
 
 /// What the engine's parts share.
 pub(crate) struct Shared {
@@ -90,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) catalog: Catalog,
     pub(crate) in_flight: InFlight,
     pub(crate) refusals: RecordedRefusals,
-    pub(crate) expiry: Expiry,
+    pub(crate) timer: Timer,
     draining: AtomicBool,
 }
 
@@ -114,7 +57,7 @@ impl Engine {
             catalog: Catalog::default(),
             in_flight: InFlight::default(),
             refusals: RecordedRefusals::default(),
-            expiry: Expiry::new(config.timer_max),
+            timer: Timer::new(config.timer_max),
             draining: AtomicBool::new(false),
             config,
         };
@@ -223,7 +166,7 @@ impl Engine {
     /// Stops taking new work and lets the lanes finish. Returns when they have, or at the deadline.
     pub async fn drain(&self, deadline: Duration) -> Result<(), Error> {
         self.shared.draining.store(true, Ordering::SeqCst);
-        self.shared.expiry.wake();
+        self.shared.timer.wake();
         self.shared.lanes.drained(deadline).await
     }
 
