@@ -27,6 +27,8 @@ pub struct Config {
     pub shelf_age_max: Duration,
     /// Most refusals recorded for one account in a minute.
     pub recorded_refusals_per_minute: u32,
+    /// How many stored keys are read at a time at the start.
+    pub key_page_max: usize,
     /// How often the scan looks for overdue orders that the timer missed.
     pub scan_interval: Duration,
     /// Most orders that one expiry pass takes on: the recovery budget.
@@ -51,6 +53,7 @@ impl Default for Config {
             retries_max: 5,
             shelf_age_max: Duration::from_millis(200),
             recorded_refusals_per_minute: 10,
+            key_page_max: 10_000,
             scan_interval: Duration::from_secs(5),
             expiry_pass_max: 512,
             timer_max: 1_000_000,

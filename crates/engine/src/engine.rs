@@ -10,13 +10,14 @@ use holdfast_core::id::PoolId;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
-use holdfast_store::{PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign};
+use holdfast_store::{Page, PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign};
 
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::IdSource;
 use crate::inflight::InFlight;
+use crate::keys::KnownKeys;
 use crate::lanes::{Class, LaneKey, Lanes};
 use crate::refusals::RecordedRefusals;
 use crate::request::Availability;
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) catalog: Catalog,
     pub(crate) in_flight: InFlight,
+    pub(crate) keys: KnownKeys,
     pub(crate) refusals: RecordedRefusals,
     pub(crate) timer: Timer,
     draining: AtomicBool,
@@ -56,12 +58,29 @@ impl Engine {
             shelf,
             catalog: Catalog::default(),
             in_flight: InFlight::default(),
+            keys: KnownKeys::default(),
             refusals: RecordedRefusals::default(),
             timer: Timer::new(config.timer_max),
             draining: AtomicBool::new(false),
             config,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Reads every stored key, so that new ones can be told from known ones without asking. Until it is
+    /// done they are looked up. No other node may write to the store meanwhile or after.
+    pub async fn learn_keys(&self) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let page = Page { after: after.take(), limit: self.shared.config.key_page_max };
+            let (keys, more) = self.shared.store.order_keys(page).await?;
+            self.shared.keys.keep_all(&keys);
+            after = keys.into_iter().last();
+            if !more {
+                self.shared.keys.complete();
+                return Ok(());
+            }
+        }
     }
 
     /// Reads: lists, single rows, the ledger. They never change anything.

@@ -29,10 +29,16 @@ pub struct ExpiryPass {
 }
 
 impl Engine {
-    /// Starts the expiry worker. It ends when the engine drains.
+    /// Starts the workers: expiry, which ends when the engine drains, and the reading of the stored keys.
     pub fn start_workers(&self) {
         let engine = self.clone();
         tokio::spawn(async move { engine.run_expiry().await });
+        let engine = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = engine.learn_keys().await {
+                tracing::warn!(%error, "the stored keys could not be read; refused keys are looked up instead");
+            }
+        });
     }
 
     /// The worker: wakes on its timer and on signal, takes no input.

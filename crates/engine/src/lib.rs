@@ -12,6 +12,7 @@ mod error;
 mod expiry;
 mod ids;
 mod inflight;
+mod keys;
 mod lanes;
 mod place;
 mod refusals;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{Command, Outcome, Place, PlaceLine};
 use holdfast_core::decide::{refusal_of_status, repeated};
-use holdfast_core::id::{OrderId, PoolId};
+use holdfast_core::id::{Location, OrderId, PoolId, Sku};
 use holdfast_core::order::{Order, Shortage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
@@ -19,6 +19,7 @@ use crate::catalog::PoolEntry;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::inflight::Entered;
+use crate::keys::stable_hash;
 use crate::lanes::{Class, LaneKey};
 use crate::request::PlaceRequest;
 
@@ -26,6 +27,9 @@ use crate::request::PlaceRequest;
 const LANE_LINES_MAX: usize = 50;
 /// How often an order over several pools may miss before it locks all of them.
 const WIDE_ROUNDS_MAX: usize = 3;
+
+/// The pools that an order's lines name.
+type Pools<'r> = BTreeMap<(&'r Sku, &'r Location), PoolEntry>;
 
 /// What an order asks of one pool.
 #[derive(Debug, Clone, Copy)]
@@ -86,11 +90,12 @@ impl Engine {
                 None => return self.refuse_early(request, Refusal::UnknownSku { line: number }).await,
             };
         }
-        let place = self.to_place(request, &pools);
-        let wanted = wanted(&place, pools.values().copied());
+        let wanted = wanted(request, &pools);
         if let Some(refusal) = self.early_refusal(&campaign, &wanted) {
             return self.refuse_early(request, refusal).await;
         }
+        self.shared.keys.keep(&request.key);
+        let place = self.to_place(request, &pools);
         let outcome = self.take(Arc::new(place), &wanted).await?;
         self.after_place(request, &outcome);
         Ok(outcome)
@@ -123,19 +128,19 @@ impl Engine {
         short.map(Refusal::SoldOut)
     }
 
-    /// Refuses, unless the key is known: then the order as it stands now.
+    /// Refuses, unless the key is known: then the order as it stands now. A key that is provably new
+    /// needs no look-up.
     async fn refuse_early(&self, request: &PlaceRequest, refusal: Refusal) -> Result<Outcome, Error> {
+        if self.shared.keys.is_provably_new(&request.key) {
+            return Ok(Outcome::refused(refusal));
+        }
         match self.store().order_by_key(request.key.clone()).await? {
             Some(order) => self.repeat(request, order).await,
             None => Ok(Outcome::refused(refusal)),
         }
     }
 
-    fn to_place(
-        &self,
-        request: &PlaceRequest,
-        pools: &BTreeMap<(&holdfast_core::id::Sku, &holdfast_core::id::Location), PoolEntry>,
-    ) -> Place {
+    fn to_place(&self, request: &PlaceRequest, pools: &Pools<'_>) -> Place {
         let shared = &self.shared;
         Place {
             id: OrderId(shared.ids.next()),
@@ -244,23 +249,14 @@ fn order_of(outcome: &Outcome) -> Option<&Arc<Order>> {
 }
 
 /// What an order asks of each pool. Lines of one pool count together.
-fn wanted(place: &Place, pools: impl Iterator<Item = PoolEntry>) -> Vec<Wanted> {
-    let mut wanted: BTreeMap<PoolId, Wanted> =
-        pools.map(|entry| (entry.id, Wanted { entry, units: 0, line: 0 })).collect();
-    for (line, number) in place.lines.iter().zip(1_u32..) {
-        if let Some(want) = wanted.get_mut(&line.pool) {
+fn wanted(request: &PlaceRequest, pools: &Pools<'_>) -> Vec<Wanted> {
+    let mut wanted: BTreeMap<PoolId, Wanted> = BTreeMap::new();
+    for (line, number) in request.lines.iter().zip(1_u32..) {
+        if let Some(entry) = pools.get(&(&line.sku, &line.location)).copied() {
+            let want = wanted.entry(entry.id).or_insert(Wanted { entry, units: 0, line: 0 });
             want.units = want.units.saturating_add(u64::from(line.quantity));
             want.line = number;
         }
     }
     wanted.into_values().collect()
-}
-
-/// FNV-1a with a final mix: the same on every node and in every version, so that a repeat meets the lock
-/// of the bucket that has its order.
-fn stable_hash(text: &str) -> u64 {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }

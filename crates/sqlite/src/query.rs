@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::id::{CampaignId, OrderId, OrderKey, PoolId};
+use holdfast_core::id::{CampaignId, OrderId, OrderKey, OrderNo, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::stock::BucketKey;
@@ -134,6 +134,20 @@ pub(crate) fn order_by_key(db: &Connection, key: &OrderKey) -> Result<Option<Arc
     let sql = "SELECT * FROM orders WHERE campaign_id = ?1 AND order_no = ?2";
     let found = one(db, sql, params![key.campaign.as_str(), key.order_no.as_str()], codec::order)?;
     Ok(found.map(Arc::new))
+}
+
+pub(crate) fn order_keys(db: &Connection, page: &Page<OrderKey>) -> Result<(Vec<OrderKey>, bool), Error> {
+    let (campaign, order_no) =
+        page.after.as_ref().map_or(("", ""), |key| (key.campaign.as_str(), key.order_no.as_str()));
+    let sql = "SELECT campaign_id, order_no FROM orders WHERE (campaign_id, order_no) > (?1, ?2) \
+               ORDER BY campaign_id, order_no LIMIT ?3";
+    let keys = many(db, sql, params![campaign, order_no, limit(page.limit)], |row| {
+        Ok(OrderKey {
+            campaign: codec::id(row, "campaign_id", CampaignId::new)?,
+            order_no: codec::id(row, "order_no", OrderNo::new)?,
+        })
+    })?;
+    Ok(page_of(keys, page.limit))
 }
 
 pub(crate) fn orders(

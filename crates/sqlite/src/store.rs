@@ -206,6 +206,10 @@ impl Store for SqliteStore {
         self.readers.read(move |db| query::order_by_key(db, &key)).await
     }
 
+    async fn order_keys(&self, page: Page<OrderKey>) -> Result<(Vec<OrderKey>, bool), Error> {
+        self.readers.read(move |db| query::order_keys(db, &page)).await
+    }
+
     async fn orders(
         &self,
         filter: OrderFilter,

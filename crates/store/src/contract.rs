@@ -132,6 +132,9 @@ pub trait Store: Send + Sync + 'static {
     /// The order of a key.
     async fn order_by_key(&self, key: OrderKey) -> Result<Option<Arc<Order>>, Error>;
 
+    /// The keys of all orders, in order.
+    async fn order_keys(&self, page: Page<OrderKey>) -> Result<(Vec<OrderKey>, bool), Error>;
+
     /// Orders in order of their ids.
     async fn orders(
         &self,

@@ -356,6 +356,11 @@ impl Store for ModelStore {
         Ok(rows.order_keys.get(&key).and_then(|id| rows.orders.get(id)).cloned())
     }
 
+    async fn order_keys(&self, page: Page<OrderKey>) -> Result<(Vec<OrderKey>, bool), Error> {
+        let found = after(&self.rows().order_keys, page.after.as_ref());
+        Ok(page_of(found.into_iter().map(|(key, _)| key).collect(), page.limit))
+    }
+
     async fn orders(
         &self,
         filter: OrderFilter,

@@ -141,3 +141,24 @@ async fn a_late_payment_takes_stock_again_from_wherever_it_is() {
     assert_eq!(sale.balances(pool).await, (0, 1, 1));
     sale.assert_clean().await;
 }
+
+#[tokio::test]
+async fn a_key_that_is_stored_is_answered_also_by_a_node_that_never_saw_it() {
+    let sale = Sale::open(Policy::default(), Config::default()).await;
+    sale.pool("A", 1, 1).await;
+    let first = sale.place(request("o1", "ann", &[("A", 1)])).await.unwrap();
+    let config = Config { key_page_max: 1, ..Config::default() };
+    let restarted = holdfast_engine::Engine::new(
+        sale.store.clone(),
+        std::sync::Arc::new(holdfast_engine::UuidV7),
+        config,
+    );
+    restarted.learn_keys().await.unwrap();
+    // The first refusal comes from the authority; from then on the shelf refuses.
+    for number in 2..4 {
+        let outcome = restarted.place(request(&format!("o{number}"), "bob", &[("A", 1)])).await.unwrap();
+        assert!(matches!(refusal(&outcome), Refusal::SoldOut(_)));
+    }
+    let again = restarted.place(request("o1", "ann", &[("A", 1)])).await.unwrap();
+    assert_eq!(order(&again), (order(&first).0, How::Repeated));
+}

@@ -29,6 +29,17 @@ pub async fn pages_are_stable_under_inserts(store: Subject, _: TestClock) {
     assert_eq!(page(Some(OrderId(20))).await, (vec![30, 35], true));
     assert_eq!(page(Some(OrderId(35))).await, (vec![40], false));
     assert_eq!(page(Some(OrderId(40))).await, (vec![], false));
+    let mut keys = Vec::new();
+    let mut after = None;
+    loop {
+        let (page, more) = store.order_keys(Page { after, limit: 4 }).await.expect("read");
+        after = page.last().cloned();
+        keys.extend(page.into_iter().map(|key| key.order_no.to_string()));
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(keys, ["no-10", "no-15", "no-20", "no-30", "no-35", "no-40"]);
     let filter = LedgerFilter { pool: Some(PoolId(1)), order: None };
     let mut seen = Vec::new();
     let mut after = None;
