@@ -1,12 +1,15 @@
 //! Which authority: the one place that knows the stores by name.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use holdfast_core::audit::Report;
-use holdfast_sqlite::{ExplainOrder, Explained, Failpoints, Options, SqliteStore};
-use holdfast_store::Store;
+use holdfast_core::time::Timestamp;
+use holdfast_sqlite::{
+    Check, Contents, Copied, ExplainOrder, Explained, Failpoints, Options, Restore, SqliteStore,
+};
+use holdfast_store::{NewIncarnation, Store};
 
 /// An authority's address.
 pub(crate) enum Url {
@@ -36,6 +39,38 @@ impl Url {
     pub(crate) fn audit(&self) -> Result<Report> {
         let Self::Sqlite(path) = self;
         holdfast_sqlite::audit_file(path).with_context(|| path.display().to_string())
+    }
+
+    /// Copies it, beside a server if one runs.
+    pub(crate) fn backup(
+        &self,
+        target: &Path,
+        check: Check,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Copied> {
+        let Self::Sqlite(path) = self;
+        Ok(holdfast_sqlite::backup_file(path, target, check, progress)?)
+    }
+
+    /// Makes it of a copy.
+    pub(crate) fn restore(
+        &self,
+        source: &Path,
+        check: Check,
+        now: Timestamp,
+        begin: impl FnOnce(&Contents) -> NewIncarnation,
+        progress: impl FnMut(u64, u64),
+    ) -> Result<Copied> {
+        let Self::Sqlite(target) = self;
+        Ok(holdfast_sqlite::restore_file(Restore { source, target, check, now, begin }, progress)?)
+    }
+
+    /// Where a server keeps its state file if it is not told.
+    pub(crate) fn state_file(&self) -> PathBuf {
+        let Self::Sqlite(path) = self;
+        let mut name = path.as_os_str().to_owned();
+        name.push(".state");
+        name.into()
     }
 
     /// Reads an order with its entries, beside a server if one runs.

@@ -1,18 +1,29 @@
 //! The `holdfast` binary: command line, configuration, wiring.
 
+mod backup;
+mod bench;
+mod config;
 mod database;
+mod demo;
+mod doctor;
 mod explain;
+mod export;
 mod import;
+mod key;
 mod lines;
+mod notify;
 mod output;
+mod private;
 mod replay;
 mod serve;
+mod shell;
+mod state_file;
 mod verify;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Inventory reservation for flash sales: hold, pay, sell; never too much, and every unit accounted for.
 #[derive(Debug, Parser)]
@@ -28,19 +39,36 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Demo(demo::Args),
     Verify(verify::Args),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
+    Doctor(doctor::Args),
     Replay(replay::Args),
     /// Bring stock in from a file
     #[command(subcommand)]
     Import(import::Command),
+    /// Write what there is to a file
+    #[command(subcommand)]
+    Export(export::Command),
+    /// Measure what this machine can do
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Make, list and revoke keys of a running server
+    #[command(subcommand)]
+    Key(key::Command),
     /// Show how something came to stand where it stands
     #[command(subcommand)]
     Explain(explain::Command),
+    /// See what a server would be told
+    #[command(subcommand)]
+    Config(config::Command),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match run(cli.command) {
+    match read().and_then(|cli| run(cli.command)) {
         Ok(code) => code,
         Err(error) => {
             // The exit status says the same where standard error is closed too.
@@ -50,23 +78,37 @@ fn main() -> ExitCode {
     }
 }
 
+/// Reads the command line, and for `serve` the configuration file. Wrong usage ends the process.
+fn read() -> Result<Cli> {
+    let matches = config::matches(Cli::command(), std::env::args_os().collect())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.exit())
+}
+
 fn run(command: Command) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
             Command::Serve(args) => Box::pin(serve::run(args)).await,
             Command::Verify(args) => Box::pin(verify::run(args)).await,
+            Command::Backup(args) => Box::pin(backup::backup(args)).await,
+            Command::Restore(args) => Box::pin(backup::restore(args)).await,
+            Command::Doctor(args) => Box::pin(doctor::run(args)).await,
             Command::Replay(args) => Box::pin(replay::run(args)).await,
             Command::Import(command) => Box::pin(import::run(command)).await,
+            Command::Export(command) => Box::pin(export::run(command)).await,
+            Command::Demo(args) => Box::pin(demo::run(args)).await,
+            Command::Bench(command) => Box::pin(bench::run(command)).await,
+            Command::Key(command) => Box::pin(key::run(command)).await,
             Command::Explain(command) => Box::pin(explain::run(command)).await,
+            Command::Config(command) => config::run::<Cli>(command),
+            Command::Completions(args) => shell::completions::<Cli>(&args),
+            Command::Man(args) => shell::man::<Cli>(&args),
         }
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn leaves(command: &clap::Command, found: &mut Vec<clap::Command>) {
@@ -100,6 +142,10 @@ mod tests {
             "holdfast replay f.csv --preset online-retail --columns order=a,sku=b,quantity=c",
             "holdfast replay f.csv --preset online-retail --concurrency 0",
             "holdfast import stock f.csv",
+            "holdfast key create --name n --role boss",
+            "holdfast key create --role buyer",
+            "holdfast key revoke",
+            "holdfast serve --tls-cert a.pem",
             "holdfast explain order --target http://a",
             "holdfast explain order id --order-no n --campaign c",
             "holdfast explain order --order-no n",

@@ -1,11 +1,13 @@
 //! What commands share: formats, targets, exit statuses, progress.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::serve::Hidden;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use holdfast_client::Client;
+use holdfast_client::{Client, Options};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The check was made and failed.
@@ -31,7 +33,11 @@ pub(crate) struct Target {
     target: Option<String>,
     /// The key for it
     #[arg(long, env = "HOLDFAST_KEY", hide_env_values = true)]
-    key: Option<String>,
+    key: Option<Hidden>,
+    /// The certificates, in PEM form, that a server behind https:// may be vouched for by; without it those
+    /// that the system trusts
+    #[arg(long, env = "HOLDFAST_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
 }
 
 impl Target {
@@ -43,8 +49,11 @@ impl Target {
     /// A client of the server; an error if none is named.
     pub(crate) fn client(&self) -> Result<Client> {
         let target = self.named().context("name a running server with --target or HOLDFAST_TARGET")?;
-        let key = self.key.clone().filter(|key| !key.is_empty());
-        Ok(Client::new(target, key)?)
+        let key = self.key.as_ref().map(|key| key.0.clone()).filter(|key| !key.is_empty());
+        let ca = self.ca.as_deref().filter(|path| !path.as_os_str().is_empty());
+        let ca_pem =
+            ca.map(|path| std::fs::read(path).with_context(|| path.display().to_string())).transpose()?;
+        Ok(Client::with_options(target, Options { key, ca_pem, ..Options::default() })?)
     }
 }
 

@@ -1,8 +1,9 @@
 //! `holdfast serve`: the server.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +11,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use holdfast_engine::{Engine, UuidV7};
-use holdfast_server::{Auth as ServerAuth, Config, Limits, Secret};
-use holdfast_store::Store;
-use tokio::signal::unix::{SignalKind, signal};
+use holdfast_server::{Auth as ServerAuth, Config, Limits, NewKey, Secret, Tls};
+use holdfast_store::{CreateKey, Role, Scope, Store};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::{database, output};
+use crate::{database, notify, output, state_file};
 
 /// How often the store's health is looked at.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How often the certificate's files are looked at.
+const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Whether clients need keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -45,15 +49,29 @@ pub(crate) enum LogFormat {
                         Example:\n  holdfast serve --database sqlite:shop.db --auth off"
 )]
 pub(crate) struct Args {
+    /// The file with these options; without it ./holdfast.toml is read if it is there
+    #[arg(long, env = "HOLDFAST_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one
     #[arg(long, env = "HOLDFAST_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
     /// The authority
     #[arg(long, env = "HOLDFAST_DATABASE", default_value = "sqlite:holdfast.db", value_name = "URL")]
     pub(crate) database: String,
+    /// Where it is written how far the ledger has come, so that an older database that is put back is noticed;
+    /// best on another disk. Without it: beside the database, with `.state` at its end
+    #[arg(long, env = "HOLDFAST_STATE_FILE", value_name = "FILE")]
+    pub(crate) state_file: Option<PathBuf>,
     /// Whether clients need keys
     #[arg(long, env = "HOLDFAST_AUTH", value_enum, default_value_t = Auth::On)]
     pub(crate) auth: Auth,
+    /// The certificate chain in PEM form; with it and its key the server speaks TLS and nothing else. Both are
+    /// read again when they change and on SIGHUP
+    #[arg(long, env = "HOLDFAST_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key in PEM form
+    #[arg(long, env = "HOLDFAST_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// A secret that a payment provider signs its notices with; may be given more than once, also for one
     /// provider while its secrets rotate
     #[arg(
@@ -64,14 +82,20 @@ pub(crate) struct Args {
         value_name = "PROVIDER=SECRET"
     )]
     payment_secrets: Vec<Hidden>,
+    /// Also answer a route that parses an order and answers with a fixed one: the yardstick of `bench limits`
+    #[arg(long, hide = true)]
+    pub(crate) constant_answer: bool,
     /// How the log on standard error is written
     #[arg(long, env = "HOLDFAST_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
+    /// What the log tells: a level, or levels by module
+    #[arg(long, env = "HOLDFAST_LOG", default_value = "info", value_name = "FILTER")]
+    pub(crate) log: String,
 }
 
 /// Text that must not be seen in messages or logs.
 #[derive(Clone)]
-pub(crate) struct Hidden(String);
+pub(crate) struct Hidden(pub(crate) String);
 
 impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,6 +110,12 @@ impl From<String> for Hidden {
 }
 
 impl Args {
+    /// The certificate, if there is one to be. A bad one is known before anything is opened.
+    fn tls(&self) -> Result<Option<Arc<Tls>>> {
+        let pair = self.tls_cert.as_ref().zip(self.tls_key.as_ref());
+        Ok(pair.map(|(certificate, key)| Tls::load(certificate, key)).transpose()?.map(Arc::new))
+    }
+
     /// The providers' secrets. Checked here and not by the parser of arguments, whose message would show a
     /// secret that is misspelled.
     pub(crate) fn payment_secrets(&self) -> Result<Vec<(String, String)>> {
@@ -105,52 +135,90 @@ impl Args {
 
 /// Runs until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    log_to_stderr(args.log_format);
+    log_to_stderr(args.log_format, &args.log)?;
     let database = database::Url::parse(&args.database)?;
     let mut payment_secrets: BTreeMap<String, Vec<Secret>> = BTreeMap::new();
     for (provider, secret) in args.payment_secrets()? {
         payment_secrets.entry(provider).or_default().push(Secret::new(secret));
     }
     let limits = Limits::default();
-    let mut config = Config { listen: args.listen, auth: ServerAuth::Off, payment_secrets, limits };
+    let mut config = Config {
+        listen: args.listen,
+        auth: ServerAuth::Off,
+        payment_secrets,
+        limits,
+        constant_answer: args.constant_answer,
+    };
     if args.auth == Auth::On {
-        // Which key is known only when the store is open; whether one is needed must be checked before.
-        config.auth = ServerAuth::AdminKey { sha256: [0; 32] };
+        config.auth = ServerAuth::Keys;
     }
     config.check()?;
+    let tls = args.tls()?;
     let store = database.open(random_id()?)?;
+    let state = args.state_file.clone().unwrap_or_else(|| database.state_file());
+    state_file::check(&*store, &state, random_id()?).await?;
     let listener =
         TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     if args.auth == Auth::On {
-        config.auth = ServerAuth::AdminKey { sha256: admin_key(&*store).await? };
+        first_key(&*store).await?;
     }
     let engine = Engine::new(Arc::clone(&store), Arc::new(UuidV7), holdfast_engine::Config::default());
     engine.start_workers();
     let router = holdfast_server::router(engine.clone(), &config);
-    output::print(&format!("listening on http://{address}"))?;
-    let stop = stop(&engine, config.limits.drain_timeout);
-    holdfast_server::serve(listener, router, &config.limits, stop).await?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    if args.auth == Auth::On && tls.is_none() && !address.ip().is_loopback() {
+        tracing::warn!("keys come in the clear: set --tls-cert and --tls-key, or end TLS at a proxy");
+    }
+    // Heard from before anybody knows that the server is there: a signal that nobody hears would end it.
+    let signals = Signals::hear()?;
+    if let Some(tls) = &tls {
+        tokio::spawn(renew(Arc::clone(tls), signal(SignalKind::hangup())?));
+    }
+    output::print(&format!("listening on {scheme}://{address}"))?;
+    notify::ready(&address.to_string());
+    let witness = state_file::Keeper::start(Arc::clone(&store), state);
+    let stop = stop(signals, &engine, config.limits.drain_timeout);
+    match tls {
+        Some(tls) => holdfast_server::serve_tls(listener, router, &config.limits, &tls, stop).await?,
+        None => holdfast_server::serve(listener, router, &config.limits, stop).await?,
+    }
     if store.health().is_err() {
         bail!("a flush failed; start again to read what is truly on disk");
     }
     engine.drain(config.limits.drain_timeout).await.context("lanes did not finish in time")?;
+    witness.finish().await;
     Ok(ExitCode::SUCCESS)
 }
 
+/// The signals that ask a server to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn hear() -> Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+}
+
 /// Waits for a signal to stop, or for a store that can no longer write. From then on nothing new is taken.
-async fn stop(engine: &Engine, deadline: Duration) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+async fn stop(signals: Signals, engine: &Engine, deadline: Duration) -> Result<()> {
+    let Signals { mut terminate, mut interrupt } = signals;
     let mut health = tokio::time::interval(HEALTH_INTERVAL);
+    // Where nobody listens it ticks all the same, and nobody is told.
+    let mut watchdog = tokio::time::interval(notify::watchdog().unwrap_or(HEALTH_INTERVAL));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
+            _ = watchdog.tick() => if notify::watchdog().is_some() { notify::alive() },
             _ = health.tick() => if engine.store().health().is_err() { break },
         }
     }
+    notify::stopping();
     tracing::info!("stopping: nothing new is taken, what has begun is finished");
     let engine = engine.clone();
     // Requests that wait for a lane and the lanes themselves finish side by side.
@@ -163,14 +231,14 @@ async fn stop(engine: &Engine, deadline: Duration) -> Result<()> {
     Ok(())
 }
 
-fn log_to_stderr(format: LogFormat) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("HOLDFAST_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+fn log_to_stderr(format: LogFormat, filter: &str) -> Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).context("the log's filter")?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.with_ansi(false).init(),
         LogFormat::Json => log.json().init(),
     }
+    Ok(())
 }
 
 fn random<const N: usize>() -> Result<[u8; N]> {
@@ -179,22 +247,43 @@ fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-fn random_id() -> Result<u128> {
+pub(crate) fn random_id() -> Result<u128> {
     random::<16>().map(u128::from_be_bytes)
 }
 
-/// The hash of the admin key; on the first start a new key, shown this once.
-async fn admin_key(store: &dyn Store) -> Result<[u8; 32]> {
-    if let Some(sha256) = store.admin_key().await? {
-        return Ok(sha256);
+/// Makes a key if there is none with which others could be made, and shows it this once.
+async fn first_key(store: &dyn Store) -> Result<()> {
+    let new = NewKey::random().map_err(|error| anyhow!("no randomness: {error}"))?;
+    let create = CreateKey {
+        id: new.id.clone(),
+        name: "first admin".to_owned(),
+        role: Role::Admin,
+        scope: Scope::All,
+        secret_sha256: new.secret_sha256,
+        expires_at: None,
+        via: None,
+    };
+    if store.create_first_key(create).await? {
+        output::print(&format!("admin key, shown this once: {}", new.text()))?;
     }
-    let mut key = String::from("hfk_");
-    for byte in random::<32>()? {
-        write!(key, "{byte:02x}")?;
+    Ok(())
+}
+
+/// Takes a new certificate when it is there: on SIGHUP, and when the files have changed. What cannot be used
+/// is complained about, and the old one stays.
+async fn renew(tls: Arc<Tls>, mut hangup: Signal) {
+    let mut look = tokio::time::interval(CERTIFICATE_INTERVAL);
+    loop {
+        let is_asked = tokio::select! {
+            _ = hangup.recv() => true,
+            _ = look.tick() => false,
+        };
+        let tls = Arc::clone(&tls);
+        match tokio::task::spawn_blocking(move || tls.reload(is_asked)).await {
+            Ok(Ok(true)) => tracing::info!("the certificate was replaced"),
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the certificate stays as it was"),
+            Err(_) => tracing::error!("reading the certificate panicked"),
+        }
     }
-    let ServerAuth::AdminKey { sha256 } = ServerAuth::admin_key(&key) else { bail!("no key was made") };
-    if store.create_admin_key(sha256).await? {
-        output::print(&format!("admin key, shown this once: {key}"))?;
-    }
-    Ok(sha256)
 }

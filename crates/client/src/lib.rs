@@ -1,19 +1,22 @@
-//! Typed client for the Holdfast HTTP API.
-//!
-//! Every write carries its own business key (order number, refund id, event id …), so the client may
-//! repeat any request: a repeat answers with what already happened. It does so on lost connections, 429
-//! and 503, a bounded number of times. It knows no rule of the domain; what an answer means is for the
-//! caller.
+#![doc = include_str!("../README.md")]
 
+mod download;
 mod error;
+mod events;
+mod keys;
+mod options;
 mod query;
 mod retry;
 mod routes;
+mod sse;
 #[cfg(test)]
 mod tests;
 mod transport;
 
+pub use download::Download;
 pub use error::Error;
+pub use events::{OrderEvent, OrderEvents};
+pub use options::Options;
 pub use query::{LedgerQuery, OrdersQuery, PageQuery, PoolsQuery, Switch};
 pub use retry::RetryPolicy;
 pub use transport::{Answer, Client};

@@ -1,9 +1,10 @@
 //! The routes, one method each.
 
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, LedgerEntryView, NotificationView,
-    OpenPoolRequest, OrderView, Page, PaymentAttemptRequest, PaymentNotification, PlaceOrderRequest,
-    PoolView, PutCampaignRequest, RefundRequest, SwitchRequest,
+    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, CaseView, LedgerEntryView,
+    NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest, PaymentNotification,
+    PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest, SettlementView,
+    SwitchRequest,
 };
 use reqwest::Method;
 use serde::de::DeserializeOwned;
@@ -28,6 +29,11 @@ impl Client {
     /// A campaign.
     pub async fn campaign(&self, id: &str) -> Result<CampaignView, Error> {
         self.get(&["campaigns", id], &[]).await
+    }
+
+    /// What became of a campaign's stock, exact as of a ledger position.
+    pub async fn settlement(&self, id: &str) -> Result<SettlementView, Error> {
+        self.get(&["campaigns", id, "settlement"], &[]).await
     }
 
     /// Sets a switch of a campaign.
@@ -130,6 +136,20 @@ impl Client {
         self.write(Method::POST, &["orders", id, "refunds"], request).await
     }
 
+    /// A page of the cases that wait for a person.
+    pub async fn open_cases(&self, page: &PageQuery) -> Result<Page<CaseView>, Error> {
+        self.page(&["cases"], vec![("state", Some("open"))], page).await
+    }
+
+    /// Decides on a case. The same decision again changes nothing.
+    pub async fn resolve_case(
+        &self,
+        id: &str,
+        request: &ResolveCaseRequest,
+    ) -> Result<Answer<CaseView>, Error> {
+        self.write(Method::POST, &["cases", id, "resolve"], request).await
+    }
+
     /// A page of the ledger.
     pub async fn ledger(
         &self,
@@ -144,7 +164,7 @@ impl Client {
         self.every_page(&["ledger"], query.parameters()).await
     }
 
-    async fn page<'a, T: DeserializeOwned>(
+    pub(crate) async fn page<'a, T: DeserializeOwned>(
         &self,
         path: &[&str],
         mut parameters: Vec<Parameter<'a>>,
@@ -157,7 +177,7 @@ impl Client {
         self.get(path, &all).await
     }
 
-    async fn every_page<T: DeserializeOwned>(
+    pub(crate) async fn every_page<T: DeserializeOwned>(
         &self,
         path: &[&str],
         parameters: Vec<Parameter<'_>>,

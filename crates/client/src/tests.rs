@@ -225,11 +225,103 @@ async fn what_is_no_answer_of_holdfast_is_unexpected() {
 
 #[test]
 fn targets_are_checked() {
-    for good in ["http://127.0.0.1:8080", "http://localhost/", "http://[::1]:1", "http://proxy/holdfast/"] {
+    for good in [
+        "http://127.0.0.1:8080",
+        "http://localhost/",
+        "http://[::1]:1",
+        "http://proxy/holdfast/",
+        "https://a",
+    ] {
         assert!(Client::new(good, None).is_ok(), "{good}");
     }
-    for bad in ["", "localhost:8080", "https://a", "http://a/?x", "http://u:p@a", "http://a#b"] {
+    for bad in ["", "localhost:8080", "ftp://a", "http://a/?x", "http://u:p@a", "http://a#b"] {
         assert!(matches!(Client::new(bad, None), Err(Error::Configuration(_))), "{bad}");
     }
     assert!(matches!(Client::new("http://a", Some("a\nb".into())), Err(Error::Configuration(_))));
+}
+
+fn events(parts: &[(&str, &str)]) -> Say {
+    let event = |(id, state): &(&str, &str)| {
+        let order = ORDER.replace("held", state).replace('\n', " ");
+        format!("event: order\nid: {id}\ndata: {order}\n\n")
+    };
+    let body: String = parts.iter().map(event).collect();
+    Say::Answer(200, "content-type: text/event-stream\r\n", format!("retry: 9\n\n{body}: alive\n\n"))
+}
+
+#[tokio::test]
+async fn events_go_on_where_the_last_connection_stood() {
+    let script = Script::start(vec![
+        Say::HangUp,
+        events(&[("p/0/2", "held")]),
+        problem(Code::Overloaded),
+        events(&[("p/0/3", "in_review"), ("p/0/4", "sold")]),
+    ])
+    .await;
+    let mut events = script.client.order_events("o1");
+    let mut seen = Vec::new();
+    while let Some(event) = events.next().await.unwrap() {
+        seen.push((event.position.unwrap(), event.order.state.into_owned()));
+    }
+    let expected = [("p/0/2", "held"), ("p/0/3", "in_review"), ("p/0/4", "sold")];
+    assert_eq!(seen, expected.map(|(position, state)| (position.to_owned(), state.to_owned())));
+    assert_eq!((events.position(), script.seen().len()), (Some("p/0/4"), 4));
+    let seen = script.seen();
+    assert!(seen[0].starts_with("GET /v1/orders/o1/events HTTP/1.1\r\n"), "{}", seen[0]);
+    assert!(seen.iter().all(|request| request.contains("accept: text/event-stream\r\n")));
+    assert!(!seen[1].contains("last-event-id"), "{}", seen[1]);
+    assert!(seen[3].contains("last-event-id: p/0/2\r\n"), "{}", seen[3]);
+}
+
+#[tokio::test]
+async fn what_was_the_last_event_is_not_waited_for_and_failures_in_a_row_are_bounded() {
+    let script = Script::start(vec![Say::Answer(204, "", String::new())]).await;
+    let mut events = script.client.order_events_after("o1", Some("p/0/4".into()));
+    assert!(events.next().await.unwrap().is_none());
+    assert!(script.seen()[0].contains("last-event-id: p/0/4\r\n"));
+    let script = Script::start(vec![Say::HangUp, events_that_end(), Say::HangUp]).await;
+    let mut events = script.client.order_events("o1");
+    assert!(matches!(events.next().await, Err(Error::Transport { .. })));
+    assert!(events.next().await.unwrap().is_none(), "it has given up");
+    let script = Script::start(vec![problem(Code::NotFound)]).await;
+    let error = script.client.order_events("o1").next().await.unwrap_err();
+    assert_eq!(error.code(), Some(Code::NotFound));
+}
+
+fn events_that_end() -> Say {
+    Say::Answer(200, "content-type: text/event-stream\r\n", "retry: 9\n\n".into())
+}
+
+#[tokio::test]
+async fn a_wait_goes_on_while_the_order_is_queued() {
+    let queued = ORDER.replace("held", "queued");
+    let script = Script::start(vec![json(200, &queued), json(200, &queued), json(200, ORDER)]).await;
+    let order = script.client.wait_for_order("o1", Duration::from_secs(60)).await.unwrap();
+    assert_eq!((order.state.as_ref(), script.seen().len()), ("held", 3));
+    assert!(script.seen()[0].starts_with("GET /v1/orders/o1?wait=30s HTTP/1.1\r\n"));
+    let script = Script::start(vec![json(200, &queued)]).await;
+    let order = script.client.wait_for_order("o1", Duration::ZERO).await.unwrap();
+    assert_eq!(order.state, "queued", "as it stands at the deadline");
+    let script = Script::start(vec![events(&[("p/0/2", "held"), ("p/0/3", "released")])]).await;
+    let order = script.client.wait_for_end("o1", Duration::from_secs(60)).await.unwrap();
+    assert_eq!(order.state, "released");
+}
+
+#[tokio::test]
+async fn an_export_comes_in_pieces_and_never_cut_off_unseen() {
+    let csv = "sku,location,quantity\r\na,main,1\r\n";
+    let answer = Say::Answer(200, "content-type: text/csv\r\n", csv.into());
+    let script = Script::start(vec![problem(Code::Overloaded), answer]).await;
+    let mut download = script.client.export_stock("c/1").await.unwrap();
+    let mut file = Vec::new();
+    while let Some(piece) = download.next().await.unwrap() {
+        file.extend(piece);
+    }
+    assert_eq!(file, csv.as_bytes());
+    assert!(script.seen()[1].starts_with("GET /v1/exports/stock?campaign_id=c%2F1 HTTP/1.1\r\n"));
+    let cut = "content-type: text/csv\r\ntransfer-encoding: chunked\r\n";
+    let script = Script::start(vec![Say::Answer(200, cut, "3\r\na,b\r\n".into())]).await;
+    let mut download = script.client.export_stock("c").await.unwrap();
+    let pieces = [download.next().await.is_ok(), download.next().await.is_ok()];
+    assert_eq!(pieces, [true, false], "the last chunk is missing");
 }

@@ -4,17 +4,21 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use holdfast_wire::{PROBLEM_CONTENT_TYPE, Problem};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
+use crate::options::{Options, with_trust};
 use crate::query::Parameter;
 use crate::retry::{RetryPolicy, pause};
 
 /// Longest answer that is read. A page of 500 pools with 256 buckets each stays below it.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Longest that an answer which comes piece by piece may take in all.
+const STREAM_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What the server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +44,12 @@ struct Request {
     method: Method,
     url: Url,
     body: Option<Vec<u8>>,
+    /// How much longer than an ordinary one it may take.
+    patience: Duration,
 }
 
 /// Why an attempt brought no answer.
-enum Failure {
+pub(crate) enum Failure {
     /// Another attempt may bring one, not before the given time.
     Again(Error, Option<Duration>),
     /// Another attempt would say the same.
@@ -58,6 +64,12 @@ impl Client {
 
     /// The same with other bounds for attempts.
     pub fn with_retry(base_url: &str, key: Option<String>, retry: RetryPolicy) -> Result<Self, Error> {
+        Self::with_options(base_url, Options { key, retry, ca_pem: None })
+    }
+
+    /// The same with everything that can be said.
+    pub fn with_options(base_url: &str, options: Options) -> Result<Self, Error> {
+        let Options { key, retry, ca_pem } = options;
         let base = base(base_url)?;
         let mut headers = HeaderMap::new();
         if let Some(key) = key {
@@ -72,12 +84,18 @@ impl Client {
             .redirect(redirect::Policy::none())
             .connect_timeout(Duration::from_secs(5).min(retry.attempt_timeout))
             .timeout(retry.attempt_timeout);
+        builder = with_trust(builder, base.scheme() == "https", ca_pem.as_deref())?;
         if is_loopback(&base) {
             // A proxy set for the outside world has no way to this machine's own loopback.
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|error| Error::Configuration(error.to_string()))?;
         Ok(Self { http, base, retry })
+    }
+
+    /// The same client, which tries only once.
+    pub(crate) fn once(&self) -> Self {
+        Self { retry: RetryPolicy { attempts_max: 1, ..self.retry }, ..self.clone() }
     }
 
     /// Where the server is.
@@ -91,7 +109,67 @@ impl Client {
         parameters: &[Parameter<'_>],
     ) -> Result<T, Error> {
         let url = self.address(path, parameters)?;
-        Ok(self.send(Request { method: Method::GET, url, body: None }).await?.value)
+        Ok(self.send(Request { method: Method::GET, url, body: None, patience: Duration::ZERO }).await?.value)
+    }
+
+    /// An order, once it is queued no more or so many seconds are over.
+    pub(crate) async fn order_waiting<T: DeserializeOwned>(
+        &self,
+        id: &str,
+        wait_seconds: u64,
+    ) -> Result<T, Error> {
+        let wait = format!("{wait_seconds}s");
+        let url = self.address(&["orders", id], &[("wait", Some(&wait))])?;
+        let patience = Duration::from_secs(wait_seconds);
+        Ok(self.send(Request { method: Method::GET, url, body: None, patience }).await?.value)
+    }
+
+    /// How often and how long to try again.
+    pub(crate) fn retry(&self) -> &RetryPolicy {
+        &self.retry
+    }
+
+    /// Opens an answer that comes piece by piece; one attempt. The pieces may take any time.
+    pub(crate) async fn open(
+        &self,
+        path: &[&str],
+        parameters: &[Parameter<'_>],
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<Response, Failure> {
+        let url = self.address(path, parameters).map_err(Failure::Final)?;
+        let request = self.http.get(url).headers(headers.into_iter().collect()).timeout(STREAM_MAX);
+        let begun = tokio::time::timeout(self.retry.attempt_timeout, request.send()).await;
+        let late = |_| Failure::Again(Error::Unexpected("no answer in time".into()), None);
+        let response = begun.map_err(late)?.map_err(|error| self.lost(error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let body = self.read(response).await?;
+        Err(refused(status, &headers, &body))
+    }
+
+    /// The same with repeats.
+    pub(crate) async fn opened(
+        &self,
+        path: &[&str],
+        parameters: &[Parameter<'_>],
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<Response, Error> {
+        let mut attempts: u32 = 0;
+        loop {
+            let (error, after) = match self.open(path, parameters, headers.clone()).await {
+                Ok(response) => return Ok(response),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Again(error, after)) => (error, after),
+            };
+            attempts = attempts.saturating_add(1);
+            if attempts >= self.retry.attempts_max {
+                return Err(error);
+            }
+            pause(self.retry.wait(attempts, after)).await;
+        }
     }
 
     pub(crate) async fn write<T: DeserializeOwned>(
@@ -103,7 +181,7 @@ impl Client {
         let url = self.address(path, &[])?;
         let body = serde_json::to_vec(body)
             .map_err(|error| Error::Configuration(format!("the request cannot be written: {error}")))?;
-        self.send(Request { method, url, body: Some(body) }).await
+        self.send(Request { method, url, body: Some(body), patience: Duration::ZERO }).await
     }
 
     fn address(&self, path: &[&str], parameters: &[Parameter<'_>]) -> Result<Url, Error> {
@@ -151,6 +229,9 @@ impl Client {
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
         }
+        if !request.patience.is_zero() {
+            builder = builder.timeout(self.retry.attempt_timeout.saturating_add(request.patience));
+        }
         let response = builder.send().await.map_err(|error| self.lost(error))?;
         let status = response.status();
         let headers = response.headers().clone();
@@ -158,13 +239,7 @@ impl Client {
         if status.is_success() {
             return parse(status, &headers, &body).map_err(Failure::Final);
         }
-        let problem = problem(status, &headers, &body).map_err(Failure::Final)?;
-        let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-        if busy && problem.retryable {
-            let after = retry_after(&headers, &problem);
-            return Err(Failure::Again(Error::Problem(problem), after));
-        }
-        Err(Failure::Final(Error::Problem(problem)))
+        Err(refused(status, &headers, &body))
     }
 
     async fn read(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
@@ -178,7 +253,7 @@ impl Client {
         Ok(body)
     }
 
-    fn lost(&self, source: reqwest::Error) -> Failure {
+    pub(crate) fn lost(&self, source: reqwest::Error) -> Failure {
         if source.is_builder() {
             return Failure::Final(Error::Configuration(source.to_string()));
         }
@@ -188,6 +263,20 @@ impl Client {
         // The address stands in the error itself; a query could hold what logs should not.
         Failure::Again(Error::Transport { address, maybe_done, source: source.without_url() }, None)
     }
+}
+
+/// An answer that is a problem, or none of Holdfast's.
+fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failure {
+    let problem = match problem(status, headers, body) {
+        Ok(problem) => problem,
+        Err(error) => return Failure::Final(error),
+    };
+    let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    if busy && problem.retryable {
+        let after = retry_after(headers, &problem);
+        return Failure::Again(Error::Problem(problem), after);
+    }
+    Failure::Final(Error::Problem(problem))
 }
 
 fn parse<T: DeserializeOwned>(
@@ -220,8 +309,8 @@ fn retry_after(headers: &HeaderMap, problem: &Problem) -> Option<Duration> {
 fn base(text: &str) -> Result<Url, Error> {
     let wrong = |why: &str| Error::Configuration(format!("the target {text:?} {why}"));
     let url = Url::parse(text).map_err(|_| wrong("is not an address such as http://127.0.0.1:8080"))?;
-    if url.scheme() != "http" {
-        return Err(wrong("does not begin with http://; TLS ends at a proxy before the server"));
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("does not begin with http:// or https://"));
     }
     if url.host_str().is_none() || url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("must be a host and perhaps a path, nothing more"));

@@ -70,6 +70,24 @@ pub struct Signed {
     pub actor: Arc<str>,
     /// Why; may be empty.
     pub reason: Arc<str>,
+    /// How it came in, for the trail of operators' acts; none if the node itself acts.
+    pub via: Option<Arc<Via>>,
+}
+
+impl Signed {
+    /// Signed by somebody whose way in is not followed.
+    pub fn new(actor: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
+        Self { actor: actor.into(), reason: reason.into(), via: None }
+    }
+}
+
+/// The way by which an act came in. It decides nothing; the trail of operators' acts keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Via {
+    /// Whose key it was, or `anonymous`.
+    pub key: Arc<str>,
+    /// The request.
+    pub request_id: Arc<str>,
 }
 
 /// A change of one order.

@@ -135,6 +135,10 @@ number_id! {
     OrderId,
     /// A pool, made by Holdfast.
     PoolId,
+    /// A case, made by Holdfast.
+    CaseId,
+    /// An authority from its first start, or from the restore that made it, to the next.
+    Incarnation,
 }
 
 /// The idempotency key of a purchase: the client's order number in its campaign.

@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod campaign;
+pub mod case;
 pub mod command;
 pub mod decide;
 pub mod id;

@@ -245,6 +245,15 @@ pub struct Refund {
     pub reason: Arc<str>,
 }
 
+/// A refund that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefundMade {
+    /// As it was asked for.
+    pub asked: Refund,
+    /// Whether stock came back: asked for, or the policy's at that time.
+    pub restocked: bool,
+}
+
 /// Money that must go back to the buyer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefundDue {
@@ -303,7 +312,7 @@ pub struct Order {
     /// Payments noticed.
     pub payments: Vec<Payment>,
     /// Refunds made.
-    pub refunds: Vec<Refund>,
+    pub refunds: Vec<RefundMade>,
     /// What was missing, on a recorded refusal.
     pub shortage: Option<Shortage>,
     /// The client's own JSON object, kept as sent.

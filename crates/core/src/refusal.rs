@@ -18,6 +18,8 @@ pub enum Refusal {
     UnknownOrder,
     /// There is no such pool.
     UnknownPool,
+    /// There is no such case.
+    UnknownCase,
     /// The campaign has no pool of this SKU and location.
     UnknownSku {
         /// The line, from 1.
@@ -32,6 +34,8 @@ pub enum Refusal {
     },
     /// The campaign is over.
     CampaignClosed,
+    /// A case stops all sales of this authority.
+    Halted,
     /// The campaign or a pool is frozen.
     Frozen,
     /// The campaign is paused.

@@ -89,6 +89,8 @@ pub struct Snapshot {
     pub successes: BTreeMap<(Provider, PaymentId), OrderId>,
     /// Adjustments known.
     pub adjustments: BTreeMap<AdjustmentId, Adjust>,
+    /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
+    pub halted: bool,
 }
 
 /// What a batch needs to read, worked out once for every store.

@@ -67,7 +67,12 @@ impl Catalog {
             return Ok(known);
         }
         let (campaign, sku, location) = address;
-        let filter = PoolFilter { campaign: Some(campaign), sku: Some(sku), location: Some(location) };
+        let filter = PoolFilter {
+            campaign: Some(campaign),
+            sku: Some(sku),
+            location: Some(location),
+            ..PoolFilter::default()
+        };
         let (found, _) = store.pools(filter, Page { after: None, limit: 1 }).await?;
         for row in &found {
             self.keep_pool(&row.pool);

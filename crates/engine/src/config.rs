@@ -35,6 +35,8 @@ pub struct Config {
     pub expiry_pass_max: usize,
     /// Most orders that the timer remembers; the scan finds the rest.
     pub timer_max: usize,
+    /// Most who wait for orders to change, at once.
+    pub watchers_max: usize,
     /// How long an order whose expiry failed is set aside.
     pub set_aside: Duration,
 }
@@ -57,6 +59,7 @@ impl Default for Config {
             scan_interval: Duration::from_secs(5),
             expiry_pass_max: 512,
             timer_max: 1_000_000,
+            watchers_max: 10_000,
             set_aside: Duration::from_secs(30),
         }
     }

@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdfast_core::campaign::Campaign;
+use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command, OpenPool, Outcome};
 use holdfast_core::id::PoolId;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
-use holdfast_store::{Page, PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign};
+use holdfast_store::{
+    CreateKey, KeyRefusal, KeyRow, Page, PoolFreeze, PoolRow, PutCampaign, ResolveCase, RevokeKey, Store,
+    SwitchCampaign,
+};
 
 use crate::catalog::Catalog;
 use crate::config::Config;
@@ -23,6 +27,7 @@ use crate::refusals::RecordedRefusals;
 use crate::request::Availability;
 use crate::shelf::Shelf;
 use crate::timer::Timer;
+use crate::watch::Watch;
 
 /// What the engine's parts share.
 pub(crate) struct Shared {
@@ -36,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) keys: KnownKeys,
     pub(crate) refusals: RecordedRefusals,
     pub(crate) timer: Timer,
+    pub(crate) watch: Arc<Watch>,
     draining: AtomicBool,
 }
 
@@ -50,7 +56,14 @@ impl Engine {
     pub fn new(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, config: Config) -> Self {
         let config = Arc::new(config);
         let shelf = Arc::new(Shelf::default());
-        let lanes = Lanes::new(Arc::clone(&store), Arc::clone(&shelf), Arc::clone(&config), Arc::clone(&ids));
+        let watch = Arc::new(Watch::default());
+        let lanes = Lanes::new(
+            Arc::clone(&store),
+            Arc::clone(&shelf),
+            Arc::clone(&watch),
+            Arc::clone(&config),
+            Arc::clone(&ids),
+        );
         let shared = Shared {
             store,
             ids,
@@ -61,6 +74,7 @@ impl Engine {
             keys: KnownKeys::default(),
             refusals: RecordedRefusals::default(),
             timer: Timer::new(config.timer_max),
+            watch,
             draining: AtomicBool::new(false),
             config,
         };
@@ -140,6 +154,24 @@ impl Engine {
         Ok(self.shared.store.freeze_pool(freeze).await?)
     }
 
+    /// Decides on a case. From its answer on it holds exactly.
+    pub async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {
+        self.check_running()?;
+        Ok(self.shared.store.resolve_case(resolve).await?)
+    }
+
+    /// Makes a key.
+    pub async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
+        self.check_running()?;
+        Ok(self.shared.store.create_key(create).await?)
+    }
+
+    /// Revokes a key. From its answer on it opens nothing, where the store is asked.
+    pub async fn revoke_key(&self, revoke: RevokeKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
+        self.check_running()?;
+        Ok(self.shared.store.revoke_key(revoke).await?)
+    }
+
     /// A pool's stock for display; `None` if there is no such pool. Reads the authority at most once in
     /// `shelf_age_max` a pool, however many ask.
     pub async fn availability(&self, pool: PoolId) -> Result<Option<Availability>, Error> {
@@ -186,6 +218,7 @@ impl Engine {
     pub async fn drain(&self, deadline: Duration) -> Result<(), Error> {
         self.shared.draining.store(true, Ordering::SeqCst);
         self.shared.timer.wake();
+        self.shared.watch.close();
         self.shared.lanes.drained(deadline).await
     }
 

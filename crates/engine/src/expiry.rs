@@ -1,7 +1,6 @@
 //! Expiry: two channels doing the same idempotent release. The timer is prompt and may be lost with the
 //! process; the scan finds what it missed. Both only trigger: the order's state decides, under its lock.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::command::{Command, OrderAction, OrderCommand, Outcome, Signed};
@@ -143,7 +142,7 @@ impl Engine {
 
     /// Expires one order: under the lock of its home bucket, which is all that most orders need.
     async fn expire(&self, order: DueOrder) -> Result<Outcome, Error> {
-        let signed = Signed { actor: Arc::from("expiry"), reason: Arc::from("") };
+        let signed = Signed::new("expiry", "");
         let command = OrderCommand { order: order.id, action: OrderAction::Expire, signed: signed.clone() };
         let (lane, locks) = (LaneKey::Bucket(order.home), LockSet::bucket(order.home));
         let outcome = self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;

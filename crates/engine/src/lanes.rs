@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::IdSource;
 use crate::shelf::Shelf;
+use crate::watch::Watch;
 
 /// Which commands share a batch: those that share their locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,6 +85,7 @@ impl Drop for LaneGuard<'_> {
 pub(crate) struct Lanes {
     store: Arc<dyn Store>,
     shelf: Arc<Shelf>,
+    watch: Arc<Watch>,
     config: Arc<Config>,
     ids: Arc<dyn IdSource>,
     lanes: Mutex<HashMap<LaneKey, Lane>>,
@@ -94,10 +96,11 @@ impl Lanes {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         shelf: Arc<Shelf>,
+        watch: Arc<Watch>,
         config: Arc<Config>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
-        Self { store, shelf, config, ids, lanes: Mutex::default(), idle: Notify::new() }
+        Self { store, shelf, watch, config, ids, lanes: Mutex::default(), idle: Notify::new() }
     }
 
     /// Sends a command through a lane and waits for its outcome. Who stops waiting does not stop the
@@ -178,6 +181,7 @@ impl Lanes {
             let result = self.commit_part(&mut part).await;
             match result {
                 Ok(outcomes) => {
+                    self.watch.committed(&outcomes);
                     for (task, outcome) in part.into_iter().zip(outcomes) {
                         // A caller that went away does not undo what is committed.
                         let _ = task.reply.send(Ok(outcome));

@@ -19,6 +19,7 @@ mod refusals;
 mod request;
 mod shelf;
 mod timer;
+mod watch;
 
 pub use config::Config;
 pub use engine::Engine;
@@ -26,3 +27,4 @@ pub use error::Error;
 pub use expiry::ExpiryPass;
 pub use ids::{IdSource, UuidV7};
 pub use request::{Availability, PlaceRequest, RequestedLine};
+pub use watch::Watcher;

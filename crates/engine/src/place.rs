@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::inflight::Entered;
 use crate::keys::stable_hash;
 use crate::lanes::{Class, LaneKey};
+use crate::refusals::Reserved;
 use crate::request::PlaceRequest;
 
 /// Beyond so many lines an order goes by the wide lane: it would hold up the others of its bucket.
@@ -70,7 +71,7 @@ impl Engine {
     async fn repeat(&self, request: &PlaceRequest, order: Arc<Order>) -> Result<Outcome, Error> {
         let campaign = self.shared.catalog.campaign(self.store(), &request.key.campaign).await?;
         let policy = campaign.map(|c| c.policy.clone()).unwrap_or_default();
-        Ok(repeated(&self.to_place(request, &BTreeMap::new()), order, &policy))
+        Ok(repeated(&self.to_place(request, &BTreeMap::new(), false), order, &policy))
     }
 
     async fn place_first(&self, request: &PlaceRequest) -> Result<Outcome, Error> {
@@ -95,9 +96,16 @@ impl Engine {
             return self.refuse_early(request, refusal).await;
         }
         self.shared.keys.keep(&request.key);
-        let place = self.to_place(request, &pools);
+        let reserved = self.shared.refusals.reserve(
+            &request.key.campaign,
+            &request.account,
+            self.store().now(),
+            self.shared.config.recorded_refusals_per_minute,
+        );
+        let place = self.to_place(request, &pools, reserved.is_some());
+        // Without an outcome it may have been recorded: then the reservation stays.
         let outcome = self.take(Arc::new(place), &wanted).await?;
-        self.after_place(request, &outcome);
+        self.after_place(&outcome, reserved);
         Ok(outcome)
     }
 
@@ -140,7 +148,7 @@ impl Engine {
         }
     }
 
-    fn to_place(&self, request: &PlaceRequest, pools: &Pools<'_>) -> Place {
+    fn to_place(&self, request: &PlaceRequest, pools: &Pools<'_>, record_refusals: bool) -> Place {
         let shared = &self.shared;
         Place {
             id: OrderId(shared.ids.next()),
@@ -160,12 +168,7 @@ impl Engine {
             amount_due: request.amount_due.clone(),
             metadata: request.metadata.clone(),
             route: stable_hash(request.key.order_no.as_str()),
-            record_refusals: shared.refusals.may_record(
-                &request.key.campaign,
-                &request.account,
-                shared.store.now(),
-                shared.config.recorded_refusals_per_minute,
-            ),
+            record_refusals,
             intake: None,
         }
     }
@@ -225,10 +228,10 @@ impl Engine {
     }
 
     /// What the node remembers of a placed order.
-    fn after_place(&self, request: &PlaceRequest, outcome: &Outcome) {
-        if let Outcome::Refused { recorded: true, repeated: false, .. } = outcome {
-            let now = self.shared.store.now();
-            self.shared.refusals.count(&request.key.campaign, &request.account, now);
+    fn after_place(&self, outcome: &Outcome, reserved: Option<Reserved>) {
+        let has_recorded = matches!(outcome, Outcome::Refused { recorded: true, repeated: false, .. });
+        if let Some(reserved) = reserved.filter(|_| !has_recorded) {
+            self.shared.refusals.give_back(&reserved);
         }
         if let Outcome::Order { order, .. } = outcome {
             self.shared.timer.remember(order);

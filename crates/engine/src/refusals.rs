@@ -16,6 +16,12 @@ struct Counts {
     recorded: HashMap<(CampaignId, Account), u32>,
 }
 
+/// Leave to record one refusal.
+pub(crate) struct Reserved {
+    minute: i64,
+    key: (CampaignId, Account),
+}
+
 /// Counts recorded refusals in minutes of the clock.
 #[derive(Default)]
 pub(crate) struct RecordedRefusals(Mutex<Counts>);
@@ -30,27 +36,38 @@ impl RecordedRefusals {
         counts
     }
 
-    /// Whether one more may be recorded.
-    pub(crate) fn may_record(
+    /// Reserves one more record, so that orders under way at the same time cannot record more together;
+    /// none if there is none left.
+    pub(crate) fn reserve(
         &self,
         campaign: &CampaignId,
         account: &Account,
         now: Timestamp,
         max: u32,
-    ) -> bool {
-        let counts = self.counts(now);
+    ) -> Option<Reserved> {
+        let mut counts = self.counts(now);
         let key = (campaign.clone(), account.clone());
-        match counts.recorded.get(&key) {
-            Some(recorded) => *recorded < max,
-            None => max > 0 && counts.recorded.len() < ACCOUNTS_MAX,
+        let known = counts.recorded.get(&key).copied();
+        let fits = known.unwrap_or(0) < max && (known.is_some() || counts.recorded.len() < ACCOUNTS_MAX);
+        if !fits {
+            return None;
         }
+        let reserved = Reserved { minute: counts.minute, key: key.clone() };
+        counts.recorded.insert(key, known.unwrap_or(0).saturating_add(1));
+        Some(reserved)
     }
 
-    /// One more was recorded.
-    pub(crate) fn count(&self, campaign: &CampaignId, account: &Account, now: Timestamp) {
-        let mut counts = self.counts(now);
-        let recorded = counts.recorded.entry((campaign.clone(), account.clone())).or_insert(0);
-        *recorded = recorded.saturating_add(1);
+    /// Gives back what was reserved and not used. In another minute it is gone already.
+    pub(crate) fn give_back(&self, reserved: &Reserved) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.minute != reserved.minute {
+            return;
+        }
+        match counts.recorded.get_mut(&reserved.key) {
+            Some(recorded) if *recorded > 1 => *recorded = recorded.saturating_sub(1),
+            Some(_) => drop(counts.recorded.remove(&reserved.key)),
+            None => {}
+        }
     }
 }
 
@@ -61,14 +78,19 @@ mod tests {
     #[test]
     fn an_account_may_record_so_many_a_minute() {
         let refusals = RecordedRefusals::default();
-        let (campaign, account) = (CampaignId::new("c").unwrap(), Account::new("a").unwrap());
+        let campaign = CampaignId::new("c").unwrap();
         let now = Timestamp(MINUTE_US);
-        for _ in 0..2 {
-            assert!(refusals.may_record(&campaign, &account, now, 2));
-            refusals.count(&campaign, &account, now);
-        }
-        assert!(!refusals.may_record(&campaign, &account, now, 2));
-        assert!(refusals.may_record(&campaign, &Account::new("b").unwrap(), now, 2));
-        assert!(refusals.may_record(&campaign, &account, Timestamp(2 * MINUTE_US), 2));
+        let reserve =
+            |account: &str, now| refusals.reserve(&campaign, &Account::new(account).unwrap(), now, 2);
+        let (first, second) = (reserve("a", now).unwrap(), reserve("a", now));
+        assert!(second.is_some() && reserve("a", now).is_none());
+        assert!(reserve("b", now).is_some());
+        refusals.give_back(&first);
+        assert!(reserve("a", now).is_some() && reserve("a", now).is_none());
+        // What was reserved in a minute that is over gives nothing to the next.
+        let next = Timestamp(2 * MINUTE_US);
+        assert!(reserve("a", next).is_some() && reserve("a", next).is_some());
+        refusals.give_back(&first);
+        assert!(reserve("a", next).is_none());
     }
 }

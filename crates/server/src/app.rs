@@ -7,9 +7,11 @@ use std::sync::Arc;
 use holdfast_core::id::Provider;
 use holdfast_engine::Engine;
 use holdfast_store::Store;
+use holdfast_wire::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::{Auth, Config, Limits, Secret};
+use crate::keyring::{Failures, Keyring, Known};
 use crate::problem::Problem;
 
 /// Shared state; a cheap handle.
@@ -22,22 +24,24 @@ struct Shared {
     payment_secrets: BTreeMap<String, Vec<Secret>>,
     limits: Limits,
     writes: Arc<Semaphore>,
-    actor: Arc<str>,
+    events: Arc<Semaphore>,
+    exports: Arc<Semaphore>,
+    keyring: Keyring,
+    failures: Failures,
 }
 
 impl App {
     pub(crate) fn new(engine: Engine, config: &Config) -> Self {
-        let actor = match config.auth {
-            Auth::Off => "anonymous",
-            Auth::AdminKey { .. } => "admin",
-        };
         Self(Arc::new(Shared {
             engine,
             auth: config.auth.clone(),
             payment_secrets: config.payment_secrets.clone(),
             limits: config.limits.clone(),
             writes: Arc::new(Semaphore::new(config.limits.writes_in_flight_max)),
-            actor: Arc::from(actor),
+            events: Arc::new(Semaphore::new(config.limits.events_max)),
+            exports: Arc::new(Semaphore::new(config.limits.exports_max)),
+            keyring: Keyring::default(),
+            failures: Failures::default(),
         }))
     }
 
@@ -58,9 +62,24 @@ impl App {
         &self.0.limits
     }
 
-    /// Who asks, for the ledger. There is one key, so there is one name.
-    pub(crate) fn actor(&self) -> &Arc<str> {
-        &self.0.actor
+    /// The live key with this text, if it is one.
+    pub(crate) async fn known_key(&self, key: &[u8]) -> Result<Option<Arc<Known>>, Problem> {
+        let known = self.0.keyring.find(self.store(), key).await?;
+        if self.0.keyring.is_stale() {
+            let app = self.clone();
+            tokio::spawn(async move { app.0.keyring.freshen(app.store()).await });
+        }
+        Ok(known)
+    }
+
+    /// A key was made or revoked by this node: from now on that holds.
+    pub(crate) fn keys_changed(&self) {
+        self.0.keyring.forget();
+    }
+
+    /// Counts failed authentications for the log.
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.0.failures
     }
 
     /// The secrets of a provider; empty if its notices are not signed.
@@ -72,6 +91,18 @@ impl App {
     pub(crate) fn admit(&self) -> Result<WritePermit, Problem> {
         let permit = Arc::clone(&self.0.writes).try_acquire_owned();
         permit.map(WritePermit).map_err(|_| Problem::overloaded())
+    }
+
+    /// Leave to read one order's events for a while.
+    pub(crate) fn admit_events(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = Arc::clone(&self.0.events).try_acquire_owned();
+        permit.map_err(|_| Problem::new(Code::Overloaded, "too many follow orders at the moment"))
+    }
+
+    /// Leave to do one export.
+    pub(crate) fn admit_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = Arc::clone(&self.0.exports).try_acquire_owned();
+        permit.map_err(|_| Problem::new(Code::Overloaded, "too many exports are under way"))
     }
 
     /// Runs a write to its end, also if the client goes away: a dropped connection must not cancel work

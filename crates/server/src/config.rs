@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use holdfast_core::id::Provider;
-use sha2::{Digest, Sha256};
 
 /// The server's configuration.
 #[derive(Debug, Clone)]
@@ -16,10 +15,12 @@ pub struct Config {
     /// Who may ask.
     pub auth: Auth,
     /// The secrets that providers sign their notices with; several while they rotate. A provider without
-    /// a secret needs the admin key.
+    /// a secret needs a key.
     pub payment_secrets: BTreeMap<String, Vec<Secret>>,
     /// How much at once, and how long.
     pub limits: Limits,
+    /// Whether there is a route that answers with a fixed order, for the benchmark.
+    pub constant_answer: bool,
 }
 
 /// Who may ask.
@@ -27,18 +28,8 @@ pub struct Config {
 pub enum Auth {
     /// Anybody who can connect; only on a loopback address.
     Off,
-    /// Whoever has the admin key.
-    AdminKey {
-        /// The key's hash. The key is random with 256 bits, so it needs no slow hash.
-        sha256: [u8; 32],
-    },
-}
-
-impl Auth {
-    /// Wants this admin key.
-    pub fn admin_key(key: &str) -> Self {
-        Self::AdminKey { sha256: Sha256::digest(key.as_bytes()).into() }
-    }
+    /// Whoever has a key of the right role.
+    Keys,
 }
 
 /// A secret that is shared with a payment provider.
@@ -76,10 +67,22 @@ pub struct Limits {
     pub header_read_timeout: Duration,
     /// How long a connection may take to its first request.
     pub first_request_timeout: Duration,
+    /// How long a TLS handshake may take.
+    pub tls_handshake_timeout: Duration,
     /// How long a body may take.
     pub body_read_timeout: Duration,
     /// How long a request may take in all.
     pub request_timeout: Duration,
+    /// Most readers of orders' events, at once; more are refused with `overloaded`.
+    pub events_max: usize,
+    /// How often a reader of events hears that the connection is alive, and the order is read anew.
+    pub events_keep_alive: Duration,
+    /// How long a reader of events may stay; it may come back at once.
+    pub events_lifetime: Duration,
+    /// Most exports at once; more are refused with `overloaded`.
+    pub exports_max: usize,
+    /// How long a reader of events or of an export may take nothing before it is given up.
+    pub stream_stall_timeout: Duration,
     /// How long requests may go on after the order to stop.
     pub drain_timeout: Duration,
 }
@@ -92,8 +95,14 @@ impl Default for Limits {
             body_bytes_max: 256 * 1_024,
             header_read_timeout: Duration::from_secs(10),
             first_request_timeout: Duration::from_secs(10),
+            tls_handshake_timeout: Duration::from_secs(5),
             body_read_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(20),
+            events_max: 1_000,
+            events_keep_alive: Duration::from_secs(15),
+            events_lifetime: Duration::from_secs(15 * 60),
+            exports_max: 8,
+            stream_stall_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(25),
         }
     }
@@ -141,6 +150,7 @@ mod tests {
             auth,
             payment_secrets: BTreeMap::new(),
             limits: Limits::default(),
+            constant_answer: false,
         }
     }
 
@@ -153,7 +163,7 @@ mod tests {
                 matches!(config(open, Auth::Off).check(), Err(ConfigError::OpenToTheNetwork(_))),
                 "{open}"
             );
-            assert_eq!(config(open, Auth::admin_key("k")).check(), Ok(()));
+            assert_eq!(config(open, Auth::Keys).check(), Ok(()));
         }
     }
 

@@ -2,7 +2,10 @@
 //! deadline, and the one form of every answer with a status of 400 or more.
 
 use std::any::Any;
+use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -28,6 +31,10 @@ impl RequestId {
         &self.0
     }
 
+    pub(crate) fn text(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+
     /// The client's, if it can stand in a log; else a new one.
     fn of(headers: &HeaderMap) -> Self {
         let sent = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
@@ -38,7 +45,7 @@ impl RequestId {
     }
 
     #[expect(clippy::disallowed_methods, reason = "it names a line of the log; nothing depends on it")]
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::from(uuid::Uuid::now_v7().to_string()))
     }
 }
@@ -51,8 +58,10 @@ pub(crate) async fn surround(State(app): State<App>, mut request: Request, next:
         Problem::new(Code::UnsupportedMediaType, "encoded bodies are not taken").into_response()
     } else {
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let answer = tokio::time::timeout(app.limits().request_timeout, next.run(request));
-        answer.await.unwrap_or_else(|_| too_late(is_read).into_response())
+        let patience = Patience::default();
+        request.extensions_mut().insert(patience.clone());
+        let answer = patience.wait(app.limits().request_timeout, next.run(request));
+        answer.await.unwrap_or_else(|| too_late(is_read).into_response())
     };
     if response.status().as_u16() >= 400 {
         response = finished(response, &id);
@@ -61,6 +70,33 @@ pub(crate) async fn surround(State(app): State<App>, mut request: Request, next:
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
+}
+
+/// More time for a request that was asked to wait. The deadline is for the answer's head: a body that is
+/// sent piece by piece has limits of its own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Patience(Arc<AtomicU64>);
+
+impl Patience {
+    /// Lets the request take so much longer.
+    pub(crate) fn extend(&self, by: Duration) {
+        self.0.fetch_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    /// The answer, if it comes in time.
+    async fn wait<T>(&self, timeout: Duration, answer: impl Future<Output = T>) -> Option<T> {
+        let mut answer = std::pin::pin!(answer);
+        let mut left = timeout;
+        loop {
+            if let Ok(answer) = tokio::time::timeout(left, &mut answer).await {
+                return Some(answer);
+            }
+            left = Duration::from_millis(self.0.swap(0, Ordering::SeqCst));
+            if left.is_zero() {
+                return None;
+            }
+        }
+    }
 }
 
 /// The deadline is over. A write goes on by itself, so nobody knows what became of it.

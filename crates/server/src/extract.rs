@@ -7,13 +7,14 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use bytes::BytesMut;
-use holdfast_core::id::{CampaignId, OrderId, PoolId, Provider};
+use holdfast_core::id::{CampaignId, CaseId, OrderId, PoolId, Provider};
+use holdfast_store::KeyId;
 use holdfast_wire::Code;
 
 use crate::answer::JSON;
 use crate::app::{App, WritePermit};
 use crate::config::Limits;
-use crate::input::field::{TextId, order_id_of, pool_id_of};
+use crate::input::field::{TextId, number_id, order_id_of, pool_id_of};
 use crate::input::query::Query;
 use crate::input::reader::Object;
 use crate::input::report::Located;
@@ -41,9 +42,21 @@ impl PathId for PoolId {
     }
 }
 
+impl PathId for CaseId {
+    fn from_path(text: &str) -> Option<Self> {
+        number_id(text).map(Self)
+    }
+}
+
 impl PathId for CampaignId {
     fn from_path(text: &str) -> Option<Self> {
         Self::new(text).ok()
+    }
+}
+
+impl PathId for KeyId {
+    fn from_path(text: &str) -> Option<Self> {
+        Self::new(text)
     }
 }
 
@@ -94,7 +107,8 @@ impl FromRequestParts<App> for NoQuery {
     }
 }
 
-/// The body of a write, and leave to do it. Leave comes first: what is refused need not be read.
+/// The body of a write, and leave to do it. Leave comes first: what is refused need not be read. A write
+/// takes no parameters: one that is ignored (`?dry_run=true`) would do what its client did not want.
 pub(crate) struct WriteBody {
     /// Leave to do one write.
     pub(crate) permit: WritePermit,
@@ -107,7 +121,8 @@ impl FromRequest<App> for WriteBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let permit = app.admit()?;
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        NoQuery::from_request_parts(&mut parts, app).await?;
         let has_type = check_content_type(&parts.headers)?;
         let bytes = read_body(&parts.headers, body, app.limits()).await?;
         if !has_type && !bytes.is_empty() {

@@ -182,11 +182,13 @@ const fn code_of(refusal: &Refusal) -> Code {
     match refusal {
         Refusal::OrderMismatch(_) => Code::OrderMismatch,
         Refusal::KeyMismatch(_) => Code::KeyMismatch,
-        Refusal::UnknownCampaign | Refusal::UnknownOrder | Refusal::UnknownPool => Code::NotFound,
+        Refusal::UnknownCampaign | Refusal::UnknownOrder | Refusal::UnknownPool | Refusal::UnknownCase => {
+            Code::NotFound
+        }
         Refusal::UnknownSku { .. } => Code::UnknownSku,
         Refusal::InvalidValue { .. } => Code::InvalidValue,
         Refusal::CampaignClosed => Code::CampaignClosed,
-        Refusal::Frozen => Code::Frozen,
+        Refusal::Halted | Refusal::Frozen => Code::Frozen,
         Refusal::CampaignPaused => Code::CampaignPaused,
         Refusal::CampaignNotOpen => Code::CampaignNotOpen,
         Refusal::AccountOpenHolds { .. } => Code::AccountOpenHolds,
@@ -250,7 +252,7 @@ impl From<holdfast_store::Error> for Problem {
 }
 
 /// Whether the same request may succeed later.
-const fn is_retryable(code: Code) -> bool {
+pub(crate) const fn is_retryable(code: Code) -> bool {
     match code {
         Code::RequestTimeout
         | Code::SoldOut
@@ -316,6 +318,7 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::UnknownCampaign => "there is no such campaign".into(),
         Refusal::UnknownOrder => "there is no such order".into(),
         Refusal::UnknownPool => "there is no such pool".into(),
+        Refusal::UnknownCase => "there is no such case".into(),
         Refusal::UnknownSku { line } => Cow::Owned(format!("line {line}: the campaign has no such stock")),
         Refusal::InvalidValue { pointer, why } => Cow::Owned(format!("{pointer} {why}")),
         Refusal::AccountOpenHolds { limit } => Cow::Owned(format!("the account may have {limit} open holds")),
@@ -327,6 +330,9 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
             Cow::Owned(format!("{requested} to be taken away, {available} available"))
         }
         Refusal::Conflict(why) => (*why).into(),
+        Refusal::Halted => "nothing is sold until the open case of kind incarnation is resolved: \
+                            GET /v1/cases?state=open"
+            .into(),
         Refusal::CampaignClosed
         | Refusal::Frozen
         | Refusal::CampaignPaused
@@ -376,7 +382,9 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         }
         Refusal::UnknownOrder
         | Refusal::UnknownPool
+        | Refusal::UnknownCase
         | Refusal::CampaignClosed
+        | Refusal::Halted
         | Refusal::Frozen
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen

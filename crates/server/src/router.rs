@@ -2,17 +2,18 @@
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post, put};
-use holdfast_core::campaign::Switch;
+use axum::routing::{delete, get, post, put};
 use holdfast_engine::Engine;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::accept::require_json;
 use crate::app::App;
-use crate::auth::require_key;
+use crate::auth::authorize;
 use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
-use crate::routes::{campaigns, health, ledger, orders, payments, pools};
+use crate::routes::{
+    audit, campaigns, cases, docs, events, exports, health, keys, ledger, orders, payments, pools, settlement,
+};
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
 pub fn router(engine: Engine, config: &Config) -> Router {
@@ -20,34 +21,64 @@ pub fn router(engine: Engine, config: &Config) -> Router {
     let with_key = Router::new()
         .route("/v1/campaigns", get(campaigns::list_campaigns))
         .route("/v1/campaigns/{id}", put(campaigns::put_campaign).get(campaigns::get_campaign))
-        .route("/v1/campaigns/{id}/open", campaigns::switch(Switch::Open))
-        .route("/v1/campaigns/{id}/pause", campaigns::switch(Switch::Pause))
-        .route("/v1/campaigns/{id}/resume", campaigns::switch(Switch::Resume))
-        .route("/v1/campaigns/{id}/freeze", campaigns::switch(Switch::Freeze))
-        .route("/v1/campaigns/{id}/unfreeze", campaigns::switch(Switch::Unfreeze))
-        .route("/v1/campaigns/{id}/close", campaigns::switch(Switch::Close))
+        .route("/v1/campaigns/{id}/open", post(campaigns::open_campaign))
+        .route("/v1/campaigns/{id}/pause", post(campaigns::pause_campaign))
+        .route("/v1/campaigns/{id}/resume", post(campaigns::resume_campaign))
+        .route("/v1/campaigns/{id}/freeze", post(campaigns::freeze_campaign))
+        .route("/v1/campaigns/{id}/unfreeze", post(campaigns::unfreeze_campaign))
+        .route("/v1/campaigns/{id}/close", post(campaigns::close_campaign))
+        .route("/v1/cases", get(cases::list_cases))
+        .route("/v1/cases/{id}/resolve", post(cases::resolve_case))
+        .route("/v1/campaigns/{id}/settlement", get(settlement::get_settlement))
         .route("/v1/pools", post(pools::open_pool).get(pools::list_pools))
         .route("/v1/pools/{id}", get(pools::get_pool))
         .route("/v1/pools/{id}/availability", get(pools::get_availability))
         .route("/v1/pools/{id}/adjustments", post(pools::adjust_pool))
-        .route("/v1/pools/{id}/freeze", pools::freeze(true))
-        .route("/v1/pools/{id}/unfreeze", pools::freeze(false))
+        .route("/v1/pools/{id}/freeze", post(pools::freeze_pool))
+        .route("/v1/pools/{id}/unfreeze", post(pools::unfreeze_pool))
         .route("/v1/orders", post(orders::place_order).get(orders::list_orders))
         .route("/v1/orders/batch", post(orders::place_batch))
         .route("/v1/orders/{id}", get(orders::get_order))
         .route("/v1/orders/{id}/cancel", post(orders::cancel_order))
         .route("/v1/orders/{id}/payment-attempts", post(orders::begin_payment))
         .route("/v1/orders/{id}/refunds", post(orders::refund_order))
+        .route("/v1/keys", post(keys::create_key).get(keys::list_keys))
+        .route("/v1/keys/{id}", delete(keys::revoke_key))
+        .route("/v1/audit", get(audit::list_acts))
         .route_layer(from_fn(require_json))
-        .merge(Router::new().route("/v1/ledger", get(ledger::list_entries)))
-        .route_layer(from_fn_with_state(app.clone(), require_key));
+        .merge(other_than_json());
     // A provider shows a signature instead of a key; health has nothing to hide.
     let without_key = Router::new()
         .route("/v1/payments/{provider}/notifications", post(payments::notify))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route_layer(from_fn(require_json));
-    with_edges(with_key.merge(without_key), app)
+    let routes = with_key.merge(without_key).merge(documents());
+    let routes = if config.constant_answer { routes.merge(yardstick()) } else { routes };
+    // The outermost of the routes' own layers: who may ask is settled before anything else.
+    with_edges(routes.route_layer(from_fn_with_state(app.clone(), authorize)), app)
+}
+
+/// What anybody may read: the contract, and what to do about a problem.
+fn documents() -> Router<App> {
+    Router::new()
+        .route("/openapi.json", get(docs::get_openapi))
+        .route_layer(from_fn(require_json))
+        .route("/docs", get(docs::get_docs))
+        .route("/problems/{code}", get(docs::get_problem_kind))
+}
+
+/// Routes that answer in another form, or in one of several.
+fn other_than_json() -> Router<App> {
+    Router::new()
+        .route("/v1/ledger", get(ledger::list_entries))
+        .route("/v1/orders/{id}/events", get(events::follow_order))
+        .route("/v1/exports/stock", get(exports::export_stock))
+}
+
+/// The benchmark's own route, behind the same layers as a place. It is there only when asked for.
+fn yardstick() -> Router<App> {
+    Router::new().route("/v1/bench/constant", post(orders::place_constant)).route_layer(from_fn(require_json))
 }
 
 /// Surrounds routes with what holds for every request.

@@ -7,13 +7,23 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::Router;
+use axum::extract::Request;
 use axum_server::accept::Accept;
+use axum_server::service::SendService;
 use axum_server::{Handle, Server};
+use hyper::body::Incoming;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
 
 use crate::config::Limits;
+use crate::tls::{Secure, Tls};
+use crate::unparsed::Outspoken;
+
+/// From how long on a request's head is refused; one that comes at once may be up to twice as long. Also how
+/// much of a connection is buffered, so that many connections cannot take much memory.
+const HEAD_BYTES_MAX: usize = 32 * 1_024;
 
 /// Serves until `shutdown` comes; then takes no more connections and lets requests finish, within the
 /// drain's deadline. HTTP/1.1 only.
@@ -23,14 +33,43 @@ pub async fn serve(
     limits: &Limits,
     shutdown: impl Future,
 ) -> io::Result<()> {
+    run(listener, router, limits, shutdown, Bounded::new(limits)).await
+}
+
+/// The same over TLS.
+pub async fn serve_tls(
+    listener: std::net::TcpListener,
+    router: Router,
+    limits: &Limits,
+    tls: &Tls,
+    shutdown: impl Future,
+) -> io::Result<()> {
+    let secure = Secure::new(Bounded::new(limits), tls, limits.tls_handshake_timeout);
+    run(listener, router, limits, shutdown, secure).await
+}
+
+async fn run<A>(
+    listener: std::net::TcpListener,
+    router: Router,
+    limits: &Limits,
+    shutdown: impl Future,
+    acceptor: A,
+) -> io::Result<()>
+where
+    A: Accept<TcpStream, Router> + Clone + Send + Sync + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
+    A::Service: SendService<Request<Incoming>> + Send,
+    A::Future: Send,
+{
     let handle: Handle<SocketAddr> = Handle::new();
     let mut server = axum_server::from_tcp(listener)?.http1_only();
-    server.http_builder().http1().header_read_timeout(limits.header_read_timeout);
-    let server: Server<SocketAddr, Bounded> = server
+    let mut builder = server.http_builder().http1();
+    builder.header_read_timeout(limits.header_read_timeout).max_buf_size(HEAD_BYTES_MAX);
+    let server: Server<SocketAddr, A> = server
         .first_request_timeout(limits.first_request_timeout)
         .handle(handle.clone())
         .accept_error_handler(|_, error| tracing::warn!(%error, "a connection was not accepted"))
-        .acceptor(Bounded { connections: Arc::new(Semaphore::new(limits.connections_max)) });
+        .acceptor(acceptor);
     let serving = server.serve(router.into_make_service());
     tokio::pin!(serving);
     tokio::select! {
@@ -43,14 +82,14 @@ pub async fn serve(
 /// Accepts a bounded number of connections. One too many is closed at once, which costs less than
 /// letting it wait.
 #[derive(Debug, Clone)]
-struct Bounded {
+pub(crate) struct Bounded {
     connections: Arc<Semaphore>,
 }
 
 impl<S> Accept<TcpStream, S> for Bounded {
-    type Stream = TcpStream;
+    type Stream = Outspoken<TcpStream>;
     type Service = Counted<S>;
-    type Future = Ready<io::Result<(TcpStream, Counted<S>)>>;
+    type Future = Ready<io::Result<(Self::Stream, Counted<S>)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         ready(self.admit(stream, service))
@@ -58,20 +97,36 @@ impl<S> Accept<TcpStream, S> for Bounded {
 }
 
 impl Bounded {
-    fn admit<S>(&self, stream: TcpStream, service: S) -> io::Result<(TcpStream, Counted<S>)> {
+    fn new(limits: &Limits) -> Self {
+        Self { connections: Arc::new(Semaphore::new(limits.connections_max)) }
+    }
+
+    fn admit<S>(&self, stream: TcpStream, service: S) -> io::Result<(Outspoken<TcpStream>, Counted<S>)> {
+        let permit = self.permit(&stream)?;
+        Ok((Outspoken::new(stream), Counted::new(service, permit)))
+    }
+
+    /// Leave for one more connection.
+    pub(crate) fn permit(&self, stream: &TcpStream) -> io::Result<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.connections).try_acquire_owned();
         let permit = permit.map_err(|_| io::Error::other("too many connections"))?;
         stream.set_nodelay(true)?;
-        Ok((stream, Counted { service, permit: Arc::new(permit) }))
+        Ok(permit)
     }
 }
 
 /// A connection's service. The connection counts as long as its service lives.
 #[derive(Debug, Clone)]
-struct Counted<S> {
+pub(crate) struct Counted<S> {
     service: S,
     #[expect(dead_code, reason = "held, not read")]
     permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl<S> Counted<S> {
+    pub(crate) fn new(service: S, permit: OwnedSemaphorePermit) -> Self {
+        Self { service, permit: Arc::new(permit) }
+    }
 }
 
 impl<S: Service<R>, R> Service<R> for Counted<S> {

@@ -17,7 +17,7 @@ use crate::input::pools::{PATH, ROUTING};
 const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
 /// RFC 3339 in UTC with milliseconds. What no calendar can show is shown as the calendar's end.
-pub(crate) fn time(at: Timestamp) -> String {
+pub fn time(at: Timestamp) -> String {
     let end = if at.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
     TIMES.timestamp_to_string(&jiff::Timestamp::from_microsecond(at.0).unwrap_or(end))
 }
@@ -155,7 +155,7 @@ pub(crate) fn campaign(row: &CampaignTotals, now: Timestamp) -> wire::CampaignVi
         name: campaign.name.clone(),
         starts_at: campaign.starts_at.map(time),
         ends_at: campaign.ends_at.map(time),
-        state: campaign.status(now).as_str().into(),
+        state: row.status(now).as_str().into(),
         policy: policy(&campaign.policy),
         totals: wire::TotalsView {
             pools: row.pools,

@@ -8,9 +8,10 @@ use holdfast_core::id::{Account, CampaignId};
 use holdfast_core::order::Usage;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
-use holdfast_store::{Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
+use holdfast_store::{Act, Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
 use rusqlite::{Connection, named_params, params};
 
+use crate::acts;
 use crate::codec::{self, bytes, integer};
 use crate::error::Driver;
 use crate::load::one;
@@ -39,6 +40,9 @@ pub(crate) fn put(db: &Connection, put: PutCampaign, now: Timestamp) -> Result<(
         updated_at: now,
     };
     write(db, &campaign)?;
+    if let Some(act) = Act::put_campaign(before.as_ref(), &campaign, put.via.as_ref()) {
+        acts::record(db, &act, now)?;
+    }
     let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
     if campaign.policy.limits_accounts() && !counted && !created {
         count_usage(db, &campaign.id)?;
@@ -127,20 +131,6 @@ fn count_usage(db: &Connection, campaign: &CampaignId) -> Result<(), Error> {
     Ok(())
 }
 
-fn record(
-    db: &Connection,
-    now: Timestamp,
-    action: &str,
-    subject: &str,
-    who: &str,
-    why: &str,
-) -> Result<(), Error> {
-    let sql =
-        "INSERT INTO operator_action (at, operator, action, subject, reason) VALUES (?1, ?2, ?3, ?4, ?5)";
-    db.prepare_cached(sql).store()?.execute(params![now.0, who, action, subject, why]).store()?;
-    Ok(())
-}
-
 pub(crate) fn switch(
     db: &Connection,
     switch: &SwitchCampaign,
@@ -156,8 +146,7 @@ pub(crate) fn switch(
         campaign.switches = after;
         campaign.updated_at = now;
         write(db, &campaign)?;
-        let subject = format!("campaign {}", campaign.id);
-        record(db, now, switch.switch.as_str(), &subject, switch.operator.as_str(), &switch.reason)?;
+        acts::record(db, &Act::switch(switch), now)?;
     }
     Ok(Ok(Arc::new(campaign)))
 }
@@ -171,9 +160,7 @@ pub(crate) fn freeze_pool(
     let changed =
         db.prepare_cached(sql).store()?.execute(params![bytes(freeze.id.0), freeze.frozen]).store()?;
     if changed > 0 {
-        let action = if freeze.frozen { "freeze" } else { "unfreeze" };
-        let subject = format!("pool {}", freeze.id);
-        record(db, now, action, &subject, freeze.operator.as_str(), &freeze.reason)?;
+        acts::record(db, &Act::freeze(freeze), now)?;
     }
     Ok(query::pool(db, freeze.id)?.ok_or(Refusal::UnknownPool))
 }

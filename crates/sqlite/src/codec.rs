@@ -73,7 +73,7 @@ pub(crate) fn number_id(row: &Row<'_>, column: &str) -> Result<u128, Error> {
     optional_number_id(row, column)?.ok_or_else(|| corrupt(format_args!("column {column} is null")))
 }
 
-fn optional_number_id(row: &Row<'_>, column: &str) -> Result<Option<u128>, Error> {
+pub(crate) fn optional_number_id(row: &Row<'_>, column: &str) -> Result<Option<u128>, Error> {
     let bytes: Option<Vec<u8>> = get(row, column)?;
     bytes
         .map(|bytes| {

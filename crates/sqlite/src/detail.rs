@@ -7,7 +7,7 @@ use holdfast_core::id::{
 };
 use holdfast_core::order::{
     Allocation, Attempt, Disposition, Line, Notice, Order, Payment, PaymentOutcome, Refund, RefundDue,
-    RefundLine, Shortage,
+    RefundLine, RefundMade, Shortage,
 };
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
@@ -128,7 +128,7 @@ pub(crate) fn read_lines(text: &str) -> Result<Vec<Line>, Error> {
 pub(crate) struct Detail {
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) payments: Vec<Payment>,
-    pub(crate) refunds: Vec<Refund>,
+    pub(crate) refunds: Vec<RefundMade>,
     pub(crate) refund_due: Option<RefundDue>,
     pub(crate) shortage: Option<Shortage>,
 }
@@ -178,6 +178,8 @@ struct RefundJson {
     /// (line, quantity)
     lines: Vec<(u32, u32)>,
     restock: Option<bool>,
+    /// What that meant.
+    restocked: bool,
     reason: String,
 }
 
@@ -213,11 +215,12 @@ pub(crate) fn write_detail(order: &Order) -> Result<Option<String>, Error> {
         refunds: order
             .refunds
             .iter()
-            .map(|r| RefundJson {
-                id: r.refund_id.to_string(),
-                lines: r.lines.iter().map(|l| (l.line, l.quantity)).collect(),
-                restock: r.restock,
-                reason: r.reason.to_string(),
+            .map(|made| RefundJson {
+                id: made.asked.refund_id.to_string(),
+                lines: made.asked.lines.iter().map(|l| (l.line, l.quantity)).collect(),
+                restock: made.asked.restock,
+                restocked: made.restocked,
+                reason: made.asked.reason.to_string(),
             })
             .collect(),
         refund_due: order.refund_due.as_ref().map(|due| RefundDueJson {
@@ -276,12 +279,13 @@ pub(crate) fn read_detail(text: &str) -> Result<Detail, Error> {
         })
     };
     let refund = |r: RefundJson| {
-        Ok(Refund {
+        let asked = Refund {
             refund_id: id(&r.id, RefundId::new)?,
             lines: r.lines.into_iter().map(|(line, quantity)| RefundLine { line, quantity }).collect(),
             restock: r.restock,
             reason: r.reason.into(),
-        })
+        };
+        Ok(RefundMade { asked, restocked: r.restocked })
     };
     let due = |due: RefundDueJson| {
         let payment = |(p, i): (String, String)| Ok((id(&p, Provider::new)?, id(&i, PaymentId::new)?));

@@ -1,20 +1,36 @@
 //! The embedded store: SQLite with one writer thread, a write-ahead log that is flushed at every commit,
 //! strict tables and constraints that make a negative balance or a doubled key impossible.
 
+mod acts;
 mod apply;
 mod audit;
+mod backup;
+mod bare;
 mod campaign;
+mod cases;
+mod checkpoint;
 mod codec;
 mod detail;
 mod error;
+mod examine;
 mod failpoint;
+mod keys;
 mod load;
 mod lock;
 mod migrate;
 mod query;
 mod reader;
+mod settlement;
 mod store;
 mod writer;
 
+pub use backup::{Check, Contents, Copied, Restore, backup_file, restore_file};
+pub use bare::{BareHold, BareTables};
+pub use examine::{Examined, Schema, examine_file, files_of, sqlite_version};
 pub use failpoint::Failpoints;
 pub use store::{ExplainOrder, Explained, Options, SqliteStore, audit_file, explain_file};
+
+/// The version of the SQLite library inside.
+pub fn version() -> &'static str {
+    rusqlite::version()
+}

@@ -10,6 +10,7 @@ use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
 use holdfast_store::Error;
 use rusqlite::{Connection, Params, Row, params};
 
+use crate::cases;
 use crate::codec::{self, bytes, get, id};
 use crate::error::{Driver, corrupt};
 
@@ -23,6 +24,7 @@ pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -
     load_stock(db, &needs, locks, &mut rows)?;
     load_campaigns(db, &needs, &mut rows)?;
     load_usage(db, &needs, &mut rows)?;
+    rows.halted = cases::halted(db)?;
     Ok(rows)
 }
 
@@ -93,10 +95,7 @@ fn load_adjustments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> 
             delta: get(row, "delta")?,
             kind: AdjustmentKind::parse(&kind).ok_or_else(|| corrupt("unknown kind of adjustment"))?,
             bucket: get(row, "bucket")?,
-            signed: Signed {
-                actor: id(row, "operator", Operator::new)?.as_str().into(),
-                reason: get::<String>(row, "reason")?.into(),
-            },
+            signed: Signed::new(id(row, "operator", Operator::new)?.as_str(), get::<String>(row, "reason")?),
         })
     };
     for adjustment in &needs.adjustments {

@@ -11,12 +11,17 @@ pub(crate) struct ServerLock {
     _file: File,
 }
 
+/// The name of a database's lock file.
+pub(crate) fn path_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
 /// Takes the lock, or says that another server has it. The lock is not on the database file itself: closing
 /// any handle on that would drop SQLite's own locks.
 pub(crate) fn take(database: &Path) -> Result<ServerLock, Error> {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".lock");
-    let path = PathBuf::from(name);
+    let path = path_of(database);
     let unavailable = |why: String| Error::Unavailable(format!("{}: {why}", path.display()));
     let file = OpenOptions::new()
         .create(true)

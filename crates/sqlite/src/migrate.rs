@@ -7,10 +7,26 @@ use rusqlite::Connection;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-const MIGRATIONS: &[(&str, &str)] = &[("V1__initial", include_str!("../migrations/V1__initial.sql"))];
+use crate::codec::get;
+use crate::error::Driver;
+use crate::examine::{Schema, has_table};
+use crate::load::one;
 
-/// Brings the schema up to date. A schema that is newer than this binary is refused.
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("V1__initial", include_str!("../migrations/V1__initial.sql")),
+    ("V2__keys", include_str!("../migrations/V2__keys.sql")),
+    ("V3__cases", include_str!("../migrations/V3__cases.sql")),
+    ("V4__settlement", include_str!("../migrations/V4__settlement.sql")),
+];
+
+/// Brings the schema up to date. A schema that is newer than this binary is refused, unless the migration
+/// that made it says that binaries as old as this one may run on it: then it is left as it is.
 pub(crate) fn run(connection: &mut Connection) -> Result<(), Error> {
+    let schema = schema_of(connection)?;
+    let newer = schema.version.is_some_and(|version| version > schema.known);
+    if !schema.is_usable() {
+        return Err(too_new(schema));
+    }
     let migrations = MIGRATIONS
         .iter()
         .map(|(name, sql)| Migration::unapplied(name, sql))
@@ -18,14 +34,55 @@ pub(crate) fn run(connection: &mut Connection) -> Result<(), Error> {
         .map_err(|error| Error::Corrupt(error.to_string()))?;
     let report = Runner::new(&migrations)
         .set_abort_divergent(true)
-        .set_abort_missing(true)
+        // What is applied and not known here has been judged by its own rule.
+        .set_abort_missing(!newer)
         .set_grouped(true)
         .run(&mut Adapter(connection))
         .map_err(|error| Error::Unavailable(format!("the schema does not fit this version: {error}")))?;
+    if newer {
+        tracing::warn!(version = ?schema.version, known = schema.known, "a newer schema that this version may use");
+    }
     for migration in report.applied_migrations() {
         tracing::info!(%migration, "schema migrated");
     }
     Ok(())
+}
+
+fn too_new(schema: Schema) -> Error {
+    let version = schema.version.unwrap_or(0);
+    let from = match schema.compatible_from {
+        Some(from) => format!("a holdfast that knows version {from} or later may serve from it"),
+        None => "it does not say which others may serve from it".to_owned(),
+    };
+    let known = schema.known;
+    Error::Unavailable(format!(
+        "the schema is version {version}, this holdfast knows {known}; {from}: start a newer holdfast"
+    ))
+}
+
+/// Which schema a file has.
+pub(crate) fn schema_of(db: &Connection) -> Result<Schema, Error> {
+    let known = MIGRATIONS.iter().filter_map(|(name, _)| version_of(name)).max().unwrap_or(0);
+    let version: Option<i32> = if has_table(db, "refinery_schema_history")? {
+        let sql = "SELECT max(version) FROM refinery_schema_history";
+        db.query_row(sql, [], |row| row.get(0)).store()?
+    } else {
+        None
+    };
+    // A rule speaks of its own version only: what came after it has not promised anything.
+    let sql = "SELECT compatible_from FROM schema_rule WHERE version = ?1";
+    let compatible_from = match version {
+        Some(version) if has_table(db, "schema_rule")? => {
+            one(db, sql, [version], |row| get(row, "compatible_from"))?
+        }
+        Some(_) | None => None,
+    };
+    Ok(Schema { version, known, compatible_from })
+}
+
+/// The number in `V1__initial`.
+fn version_of(name: &str) -> Option<i32> {
+    name.strip_prefix('V')?.split_once("__")?.0.parse().ok()
 }
 
 /// The migration tool knows older drivers only; this is all that it needs.

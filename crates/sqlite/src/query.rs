@@ -9,7 +9,7 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{
     CampaignTotals, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow,
-    page_of,
+    Scope, page_of,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -18,7 +18,8 @@ use crate::codec::{self, bytes, get};
 use crate::error::corrupt;
 use crate::load::{many, one};
 
-const TOTALS: &str = "SELECT campaign.*, totals.* FROM campaign, \
+const TOTALS: &str = "SELECT campaign.*, totals.*, \
+    EXISTS (SELECT 1 FROM cases WHERE state = 'open' AND kind = 'incarnation') AS halted FROM campaign, \
     (SELECT count(DISTINCT pool) AS pools, coalesce(sum(available), 0) AS available, coalesce(sum(held), 0) AS held, \
      coalesce(sum(sold), 0) AS sold FROM bucket WHERE pool IN (SELECT id FROM pool WHERE campaign_id = ?1)) AS totals \
     WHERE campaign.id = ?1";
@@ -31,6 +32,7 @@ fn totals(row: &Row<'_>) -> Result<CampaignTotals, Error> {
         available: count("available")?,
         held: count("held")?,
         sold: count("sold")?,
+        halted: get(row, "halted")?,
     })
 }
 
@@ -40,11 +42,13 @@ pub(crate) fn campaign(db: &Connection, id: &CampaignId) -> Result<Option<Campai
 
 pub(crate) fn campaigns(
     db: &Connection,
+    scope: &Scope,
     page: &Page<CampaignId>,
 ) -> Result<(Vec<CampaignTotals>, bool), Error> {
-    let after = page.after.as_ref().map_or("", CampaignId::as_str);
-    let sql = "SELECT id FROM campaign WHERE id > ?1 ORDER BY id LIMIT ?2";
-    let ids = many(db, sql, params![after, limit(page.limit)], |row| codec::id(row, "id", CampaignId::new))?;
+    let mut query = Query::new("SELECT id FROM campaign");
+    query.in_scope("id", scope);
+    query.and("id > ?", page.after.as_ref().map(|id| text(id.as_str())));
+    let ids = query.page("id", page.limit).run(db, |row| codec::id(row, "id", CampaignId::new))?;
     let (ids, more) = page_of(ids, page.limit);
     let mut items = Vec::with_capacity(ids.len());
     for id in ids {
@@ -59,18 +63,18 @@ fn limit(limit: usize) -> i64 {
 }
 
 /// A query that is put together from the conditions that a filter has.
-struct Query {
+pub(crate) struct Query {
     sql: String,
     values: Vec<Value>,
 }
 
 impl Query {
-    fn new(select: &str) -> Self {
+    pub(crate) fn new(select: &str) -> Self {
         Self { sql: format!("{select} WHERE 1 = 1"), values: Vec::new() }
     }
 
     /// Adds a condition whose one value is `?`.
-    fn and(&mut self, condition: &str, value: Option<Value>) {
+    pub(crate) fn and(&mut self, condition: &str, value: Option<Value>) {
         if let Some(value) = value {
             self.sql.push_str(" AND ");
             self.sql.push_str(condition);
@@ -78,7 +82,15 @@ impl Query {
         }
     }
 
-    fn page(mut self, order_by: &str, page_limit: usize) -> Self {
+    /// Adds the condition that a column names a campaign of the scope.
+    pub(crate) fn in_scope(&mut self, column: &str, scope: &Scope) {
+        let Some(campaigns) = scope.campaigns() else { return };
+        let marks = vec!["?"; campaigns.len()].join(", ");
+        self.sql.push_str(&format!(" AND {column} IN ({marks})"));
+        self.values.extend(campaigns.iter().map(|id| text(id.as_str())));
+    }
+
+    pub(crate) fn page(mut self, order_by: &str, page_limit: usize) -> Self {
         self.sql.push_str(" ORDER BY ");
         self.sql.push_str(order_by);
         self.sql.push_str(" LIMIT ?");
@@ -86,16 +98,20 @@ impl Query {
         self
     }
 
-    fn run<T>(self, db: &Connection, read: impl Fn(&Row<'_>) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+    pub(crate) fn run<T>(
+        self,
+        db: &Connection,
+        read: impl Fn(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
         many(db, &self.sql, params_from_iter(self.values), read)
     }
 }
 
-fn text(value: &str) -> Value {
+pub(crate) fn text(value: &str) -> Value {
     Value::Text(value.to_owned())
 }
 
-fn blob(id: u128) -> Value {
+pub(crate) fn blob(id: u128) -> Value {
     Value::Blob(bytes(id).to_vec())
 }
 
@@ -116,6 +132,7 @@ pub(crate) fn pools(
     page: &Page<PoolId>,
 ) -> Result<(Vec<PoolRow>, bool), Error> {
     let mut query = Query::new("SELECT * FROM pool");
+    query.in_scope("campaign_id", &filter.scope);
     query.and("campaign_id = ?", filter.campaign.as_ref().map(|id| text(id.as_str())));
     query.and("sku = ?", filter.sku.as_ref().map(|sku| text(sku.as_str())));
     query.and("location = ?", filter.location.as_ref().map(|location| text(location.as_str())));
@@ -156,6 +173,7 @@ pub(crate) fn orders(
     page: &Page<OrderId>,
 ) -> Result<(Vec<Arc<Order>>, bool), Error> {
     let mut query = Query::new("SELECT * FROM orders");
+    query.in_scope("campaign_id", &filter.scope);
     query.and("campaign_id = ?", filter.campaign.as_ref().map(|id| text(id.as_str())));
     query.and("order_no = ?", filter.order_no.as_ref().map(|no| text(no.as_str())));
     query.and("state = ?", filter.state.map(|state| text(state.as_str())));
@@ -172,10 +190,11 @@ pub(crate) fn orders(
 
 pub(crate) fn ledger(
     db: &Connection,
-    filter: LedgerFilter,
+    filter: &LedgerFilter,
     page: &Page<LedgerPosition>,
 ) -> Result<(Vec<Entry>, bool), Error> {
     let mut query = Query::new("SELECT * FROM ledger");
+    query.in_scope("(SELECT campaign_id FROM pool WHERE pool.id = ledger.pool)", &filter.scope);
     query.and("pool = ?", filter.pool.map(|pool| blob(pool.0)));
     query.and("order_id = ?", filter.order.map(|order| blob(order.0)));
     if let Some((BucketKey { pool, number }, seq)) = page.after {

@@ -48,7 +48,10 @@ impl Readers {
         let pool = Arc::clone(&self.idle);
         let task = tokio::task::spawn_blocking(move || {
             let result = read(&connection);
-            pool.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            // One that still holds a snapshot would keep the log from being checkpointed for ever.
+            if connection.is_autocommit() {
+                pool.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            }
             drop(permit);
             result
         });

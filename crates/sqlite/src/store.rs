@@ -7,28 +7,30 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::Campaign;
-use holdfast_core::id::{CampaignId, OrderId, OrderKey, PoolId};
+use holdfast_core::case::Case;
+use holdfast_core::id::{CampaignId, CaseId, OrderId, OrderKey, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{
-    Batch, CampaignTotals, Clock, Committed, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter,
-    Page, PoolFilter, PoolFreeze, PoolRow, PutCampaign, Store, SwitchCampaign, SystemClock,
+    ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, Clock, Committed, CreateKey,
+    DueOrder, Error, KeyId, KeyRefusal, KeyRow, LedgerFilter, LedgerPosition, NewIncarnation, OrderFilter,
+    Page, PoolFilter, PoolFreeze, PoolRow, PutCampaign, ResolveCase, RevokeKey, Scope, Settlement, Store,
+    SwitchCampaign, SystemClock,
 };
 use rusqlite::{Connection, params};
 
-use crate::error::{Driver, corrupt};
+use crate::checkpoint::Checkpoints;
+use crate::error::Driver;
 use crate::failpoint::Failpoints;
 use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
-use crate::{audit, campaign, migrate, query};
+use crate::{acts, audit, campaign, cases, keys, migrate, query, settlement};
 
 /// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
-const SQLITE_VERSION_MIN: i32 = 3_051_003;
-/// Pages after which the writer copies the log into the database.
-const CHECKPOINT_PAGES: u32 = 4_000;
+pub(crate) const SQLITE_VERSION_MIN: i32 = 3_051_003;
 
 /// How to open a store.
 #[derive(Clone)]
@@ -64,25 +66,32 @@ impl SqliteStore {
             return Err(Error::Unavailable(format!("SQLite {} is too old", rusqlite::version())));
         }
         let lock = lock::take(path)?;
-        let mut connection = Connection::open(path).store()?;
-        connection.set_prepared_statement_cache_capacity(64);
-        connection.busy_timeout(Duration::from_secs(5)).store()?;
-        connection
-            .execute_batch(&format!(
-                "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-                 PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;
-                 PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA cache_size = -65536;
-                 PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
-            ))
-            .store()?;
-        assert_pragmas(&connection)?;
+        let mut connection = connect(path, 0)?;
         migrate::run(&mut connection)?;
         begin_start(&connection, options.incarnation)?;
         let clock = Arc::clone(&options.clock);
-        let writer = Writer::start(connection, options.clock, options.failpoints)
+        let checkpoints = Checkpoints::start(path)?;
+        let writer = Writer::start(connection, options.clock, options.failpoints, checkpoints)
             .map_err(|error| Error::Unavailable(error.to_string()))?;
         Ok(Self { writer, readers: Readers::new(path), path: path.to_owned(), clock, _lock: lock })
     }
+}
+
+/// Opens a writing connection with the settings that the promises rest on.
+pub(crate) fn connect(path: &Path, autocheckpoint: u32) -> Result<Connection, Error> {
+    let connection = Connection::open(path).store()?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.busy_timeout(Duration::from_secs(5)).store()?;
+    connection
+        .execute_batch(&format!(
+            "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+             PRAGMA fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;
+             PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA cache_size = -65536;
+             PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = {autocheckpoint};"
+        ))
+        .store()?;
+    assert_pragmas(&connection)?;
+    Ok(connection)
 }
 
 /// What the promises rest on is checked, not assumed: a pragma that is not understood is silently ignored.
@@ -129,8 +138,8 @@ pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<Explaine
         ExplainOrder::Key(key) => query::order_by_key(&db, key)?,
     };
     let Some(order) = found else { return Ok(None) };
-    let filter = LedgerFilter { pool: None, order: Some(order.id) };
-    let (entries, _) = query::ledger(&db, filter, &Page { after: None, limit: 100_000 })?;
+    let filter = LedgerFilter { order: Some(order.id), ..LedgerFilter::default() };
+    let (entries, _) = query::ledger(&db, &filter, &Page { after: None, limit: 100_000 })?;
     Ok(Some(Explained { order, entries }))
 }
 
@@ -173,21 +182,66 @@ impl Store for SqliteStore {
         self.writer.call(move |db| campaign::freeze_pool(db, &freeze, clock.now())).await
     }
 
-    async fn admin_key(&self) -> Result<Option<[u8; 32]>, Error> {
-        self.readers.read(admin_key).await
+    async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| keys::create(db, create, clock.now())).await
     }
 
-    async fn create_admin_key(&self, sha256: [u8; 32]) -> Result<bool, Error> {
-        let sql = "UPDATE authority SET admin_key_sha256 = ?1 WHERE admin_key_sha256 IS NULL";
-        self.writer.call(move |db| Ok(db.execute(sql, params![sha256]).store()? == 1)).await
+    async fn create_first_key(&self, create: CreateKey) -> Result<bool, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| keys::create_first(db, create, clock.now())).await
+    }
+
+    async fn revoke_key(&self, revoke: RevokeKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| keys::revoke(db, &revoke, clock.now())).await
+    }
+
+    async fn key(&self, id: KeyId) -> Result<Option<KeyRow>, Error> {
+        self.readers.read(move |db| keys::key(db, &id)).await
+    }
+
+    async fn keys(&self, page: Page<KeyId>) -> Result<(Vec<KeyRow>, bool), Error> {
+        self.readers.read(move |db| keys::list(db, &page)).await
+    }
+
+    async fn live_keys(&self) -> Result<Vec<KeyRow>, Error> {
+        let now = self.clock.now();
+        self.readers.read(move |db| keys::live(db, now)).await
+    }
+
+    async fn acts(&self, filter: ActFilter, page: Page<ActId>) -> Result<(Vec<ActRow>, bool), Error> {
+        self.readers.read(move |db| acts::list(db, &filter, &page)).await
+    }
+
+    async fn authority(&self) -> Result<Authority, Error> {
+        self.readers.read(cases::authority).await
+    }
+
+    async fn begin_incarnation(&self, begin: NewIncarnation) -> Result<(), Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| cases::begin_incarnation(db, &begin, clock.now())).await
+    }
+
+    async fn cases(&self, filter: CaseFilter, page: Page<CaseId>) -> Result<(Vec<Case>, bool), Error> {
+        self.readers.read(move |db| cases::list(db, filter, &page)).await
+    }
+
+    async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| cases::resolve(db, &resolve, clock.now())).await
     }
 
     async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error> {
         self.readers.read(move |db| query::campaign(db, &id)).await
     }
 
-    async fn campaigns(&self, page: Page<CampaignId>) -> Result<(Vec<CampaignTotals>, bool), Error> {
-        self.readers.read(move |db| query::campaigns(db, &page)).await
+    async fn campaigns(
+        &self,
+        scope: Scope,
+        page: Page<CampaignId>,
+    ) -> Result<(Vec<CampaignTotals>, bool), Error> {
+        self.readers.read(move |db| query::campaigns(db, &scope, &page)).await
     }
 
     async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error> {
@@ -223,7 +277,16 @@ impl Store for SqliteStore {
         filter: LedgerFilter,
         page: Page<LedgerPosition>,
     ) -> Result<(Vec<Entry>, bool), Error> {
-        self.readers.read(move |db| query::ledger(db, filter, &page)).await
+        self.readers.read(move |db| query::ledger(db, &filter, &page)).await
+    }
+
+    async fn order_position(&self, order: OrderId, version: u32) -> Result<Option<LedgerPosition>, Error> {
+        self.readers.read(move |db| settlement::order_position(db, order, version)).await
+    }
+
+    async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error> {
+        let now = self.clock.now();
+        self.readers.read(move |db| settlement::settlement(db, &campaign, now)).await
     }
 
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {
@@ -248,11 +311,4 @@ impl Store for SqliteStore {
         }
         Ok(())
     }
-}
-
-fn admin_key(db: &Connection) -> Result<Option<[u8; 32]>, Error> {
-    let sql = "SELECT admin_key_sha256 FROM authority";
-    let hash: Option<Vec<u8>> = db.query_row(sql, [], |row| row.get(0)).store()?;
-    hash.map(|hash| <[u8; 32]>::try_from(hash.as_slice()).map_err(|_| corrupt("the admin key's hash")))
-        .transpose()
 }

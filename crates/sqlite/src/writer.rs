@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use holdfast_core::decide::decide;
-use holdfast_store::{Balance, Batch, Clock, Committed, Error};
+use holdfast_store::{Act, Balance, Batch, Clock, Committed, Error};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::checkpoint::Checkpoints;
 use crate::error::{Driver, commit_is_undone, of_driver};
 use crate::failpoint::Failpoints;
-use crate::{apply, load};
+use crate::{acts, apply, load};
 
 /// Most jobs that wait for the writer. Lanes wait beyond it; each has one batch in flight.
 const JOBS_MAX: usize = 256;
@@ -74,10 +75,12 @@ impl Writer {
         connection: Connection,
         clock: Arc<dyn Clock>,
         failpoints: Failpoints,
+        checkpoints: Checkpoints,
     ) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::channel(JOBS_MAX);
         let failed = Arc::new(AtomicBool::new(false));
-        let thread = Thread { connection, clock, failpoints, inbox, failed: Arc::clone(&failed) };
+        let thread =
+            Thread { connection, clock, failpoints, checkpoints, inbox, failed: Arc::clone(&failed) };
         let thread = std::thread::Builder::new().name("sqlite-writer".into()).spawn(move || thread.run())?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread), failed })
     }
@@ -131,6 +134,7 @@ struct Thread {
     connection: Connection,
     clock: Arc<dyn Clock>,
     failpoints: Failpoints,
+    checkpoints: Checkpoints,
     inbox: mpsc::Receiver<Job>,
     failed: Arc<AtomicBool>,
 }
@@ -146,6 +150,7 @@ impl Thread {
                 group.push(job);
             }
             self.transaction(group);
+            self.checkpoints.committed(u64::try_from(commands).unwrap_or(u64::MAX), &self.connection);
             if self.failed.load(Ordering::SeqCst) {
                 return;
             }
@@ -234,8 +239,14 @@ impl Thread {
     fn batch(&self, batch: &Batch) -> Result<Committed, Error> {
         let snapshot = load::snapshot(&self.connection, &batch.locks, &batch.commands)?;
         let locked: Vec<_> = snapshot.buckets.values().copied().collect();
-        let decision = decide(self.clock.now(), snapshot, batch.commands.iter());
+        let now = self.clock.now();
+        let decision = decide(now, snapshot, batch.commands.iter());
         apply::changes(&self.connection, &decision.changes)?;
+        for (command, outcome) in batch.commands.iter().zip(&decision.outcomes) {
+            if let Some(act) = Act::of_command(command, outcome) {
+                acts::record(&self.connection, &act, now)?;
+            }
+        }
         let mut balances: std::collections::BTreeMap<_, _> = locked.into_iter().map(|b| (b.key, b)).collect();
         balances.extend(decision.changes.buckets.iter().map(|change| (change.bucket.key, change.bucket)));
         let balances = balances

@@ -38,13 +38,20 @@ async fn sell(store: &SqliteStore) {
         starts_at: None,
         ends_at: None,
         policy: Policy { account_limit: Some(5), ..Policy::default() },
+        via: None,
     };
     store.put_campaign(put).await.unwrap();
     let operator = Operator::new("op").unwrap();
-    let open = SwitchCampaign { id: campaign.clone(), switch: Switch::Open, operator, reason: "go".into() };
+    let open = SwitchCampaign {
+        id: campaign.clone(),
+        switch: Switch::Open,
+        operator,
+        reason: "go".into(),
+        via: None,
+    };
     store.switch_campaign(open).await.unwrap().unwrap();
     let (sku, location) = (Sku::new("A").unwrap(), Location::new("main").unwrap());
-    let signed = Signed { actor: "op".into(), reason: "".into() };
+    let signed = Signed::new("op", "");
     let open = Command::OpenPool(OpenPool {
         id: PoolId(1),
         campaign: campaign.clone(),
@@ -96,7 +103,7 @@ async fn a_newer_schema_is_refused() {
     drop(open(&path).unwrap());
     let db = Connection::open(&path).unwrap();
     let newer = "INSERT INTO refinery_schema_history (version, name, applied_on, checksum) \
-                 SELECT 999, 'from_the_future', applied_on, checksum FROM refinery_schema_history";
+                 SELECT 999, 'from_the_future', applied_on, checksum FROM refinery_schema_history LIMIT 1";
     db.execute(newer, []).unwrap();
     assert!(matches!(open(&path), Err(Error::Unavailable(why)) if why.contains("schema")));
 }
@@ -185,6 +192,7 @@ async fn every_commit_is_flushed_before_its_answer() {
                 starts_at: None,
                 ends_at: None,
                 policy: Policy::default(),
+                via: None,
             };
             store.put_campaign(put).await.unwrap();
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::{Campaign, Policy, Switch};
-use holdfast_core::command::{Command, Outcome};
-use holdfast_core::id::{CampaignId, Operator, OrderId, OrderKey, PoolId};
+use holdfast_core::case::Case;
+use holdfast_core::command::{Command, Outcome, Via};
+use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, OrderKey, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::refusal::Refusal;
@@ -14,10 +15,14 @@ use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 
+use crate::acts::{ActFilter, ActId, ActRow};
+use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::error::Error;
+use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::read::{
     CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow,
 };
+use crate::settlement::Settlement;
 
 /// Commands that share their locks and are decided in one transaction, in arrival order.
 #[derive(Debug, Clone)]
@@ -61,6 +66,8 @@ pub struct PutCampaign {
     pub ends_at: Option<Timestamp>,
     /// What it means.
     pub policy: Policy,
+    /// How it came in, for the trail of operators' acts.
+    pub via: Option<Arc<Via>>,
 }
 
 /// A switch to set on a campaign.
@@ -74,6 +81,8 @@ pub struct SwitchCampaign {
     pub operator: Operator,
     /// Why.
     pub reason: String,
+    /// How it came in, for the trail of operators' acts.
+    pub via: Option<Arc<Via>>,
 }
 
 /// A pool to freeze or unfreeze.
@@ -87,6 +96,8 @@ pub struct PoolFreeze {
     pub operator: Operator,
     /// Why.
     pub reason: String,
+    /// How it came in, for the trail of operators' acts.
+    pub via: Option<Arc<Via>>,
 }
 
 /// An authority.
@@ -108,17 +119,49 @@ pub trait Store: Send + Sync + 'static {
     /// Freezes or unfreezes a pool and records who did it and why. Idempotent.
     async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error>;
 
-    /// The SHA-256 of the admin key; none before the first start.
-    async fn admin_key(&self) -> Result<Option<[u8; 32]>, Error>;
+    /// Makes a key and records who did it.
+    async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error>;
 
-    /// Keeps the SHA-256 of the admin key if there is none yet; whether it was kept.
-    async fn create_admin_key(&self, sha256: [u8; 32]) -> Result<bool, Error>;
+    /// Makes a key if no key of the role admin is live; whether it was made.
+    async fn create_first_key(&self, create: CreateKey) -> Result<bool, Error>;
+
+    /// Revokes a key and records who did it. Idempotent. The last live key of the role admin stays.
+    async fn revoke_key(&self, revoke: RevokeKey) -> Result<Result<KeyRow, KeyRefusal>, Error>;
+
+    /// A key, live or not.
+    async fn key(&self, id: KeyId) -> Result<Option<KeyRow>, Error>;
+
+    /// Keys in order of their ids, live or not.
+    async fn keys(&self, page: Page<KeyId>) -> Result<(Vec<KeyRow>, bool), Error>;
+
+    /// Every key that is live now: at most [`LIVE_KEYS_MAX`](crate::LIVE_KEYS_MAX).
+    async fn live_keys(&self) -> Result<Vec<KeyRow>, Error>;
+
+    /// What operators did, the newest first.
+    async fn acts(&self, filter: ActFilter, page: Page<ActId>) -> Result<(Vec<ActRow>, bool), Error>;
+
+    /// Which authority this is, and how far its ledger has come.
+    async fn authority(&self) -> Result<Authority, Error>;
+
+    /// Begins a new incarnation and opens the case that stops all sales, in one transaction. When it
+    /// returns, nothing is placed until the case is resolved.
+    async fn begin_incarnation(&self, begin: NewIncarnation) -> Result<(), Error>;
+
+    /// Cases in order of their ids.
+    async fn cases(&self, filter: CaseFilter, page: Page<CaseId>) -> Result<(Vec<Case>, bool), Error>;
+
+    /// Decides on a case and records who did it and why. Idempotent.
+    async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error>;
 
     /// A campaign with its totals.
     async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error>;
 
     /// Campaigns in order of their ids.
-    async fn campaigns(&self, page: Page<CampaignId>) -> Result<(Vec<CampaignTotals>, bool), Error>;
+    async fn campaigns(
+        &self,
+        scope: Scope,
+        page: Page<CampaignId>,
+    ) -> Result<(Vec<CampaignTotals>, bool), Error>;
 
     /// A pool with its buckets.
     async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error>;
@@ -148,6 +191,13 @@ pub trait Store: Send + Sync + 'static {
         filter: LedgerFilter,
         page: Page<LedgerPosition>,
     ) -> Result<(Vec<Entry>, bool), Error>;
+
+    /// Where the ledger entry stands that carries this version of an order; none if it has none: an order
+    /// that was refused at once moved no stock.
+    async fn order_position(&self, order: OrderId, version: u32) -> Result<Option<LedgerPosition>, Error>;
+
+    /// What became of a campaign's stock, in one view; none if there is no such campaign.
+    async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error>;
 
     /// Orders whose time is over, the longest overdue first, after (due, id) of the page before.
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error>;

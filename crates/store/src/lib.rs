@@ -4,6 +4,8 @@
 //! **Architecture invariant:** correctness lives in [`Store::commit`]. Take away lanes, hints and
 //! batches and everything is slower, never wrong.
 
+mod acts;
+mod authority;
 mod clock;
 #[cfg(feature = "conformance")]
 #[expect(
@@ -16,12 +18,21 @@ mod clock;
 pub mod conformance;
 mod contract;
 mod error;
+mod keys;
 pub mod model;
 mod read;
+mod settlement;
 
+pub use acts::{About, Act, ActFilter, ActId, ActRow};
+pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
 pub use error::Error;
+pub use keys::{
+    CreateKey, KEY_ID_CHARS, KeyId, KeyRefusal, KeyRow, LIVE_KEYS_MAX, RevokeKey, Role, SCOPE_CAMPAIGNS_MAX,
+    Scope,
+};
 pub use read::{
     CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
 };
+pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};

@@ -1,6 +1,11 @@
 //! A store in memory: the smallest thing that keeps the contract. It is what the conformance suite is
 //! checked against, and what the engine's tests run on, with faults on request.
 
+mod cases;
+mod commit;
+mod settlement;
+mod trail;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,23 +14,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::campaign::{Campaign, Switches};
+use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command};
 use holdfast_core::decide::decide;
-use holdfast_core::id::{AdjustmentId, CampaignId, EventId, OrderId, OrderKey, PoolId, Provider};
+use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, EventId, OrderId, OrderKey, PoolId, Provider};
 use holdfast_core::ledger::Entry;
-use holdfast_core::order::{Order, PaymentOutcome, Usage};
+use holdfast_core::order::{Order, Usage};
 use holdfast_core::refusal::Refusal;
-use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
+use holdfast_core::snapshot::{PaymentRow, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, Pool};
 use holdfast_core::time::Timestamp;
 use tokio::sync::Notify;
 
+use crate::acts::{About, Act, ActFilter, ActId, ActRow};
+use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::clock::Clock;
 use crate::contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
 use crate::error::Error;
+use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::read::{
     CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
 };
+use crate::settlement::Settlement;
 
 /// What a commit does wrong on request.
 #[derive(Debug, Clone)]
@@ -52,7 +62,8 @@ struct Rows {
     usage: BTreeMap<UsageKey, Usage>,
     payments: BTreeMap<(Provider, EventId), PaymentRow>,
     adjustments: BTreeMap<AdjustmentId, Adjust>,
-    admin_key: Option<[u8; 32]>,
+    trail: trail::Trail,
+    own: cases::Own,
 }
 
 /// The model store.
@@ -85,83 +96,15 @@ impl ModelStore {
 }
 
 impl Rows {
-    fn snapshot(&self, locks: &LockSet, commands: &[Command]) -> Snapshot {
-        let needs = Needs::of(commands);
-        let mut rows = Snapshot { campaigns: self.campaigns.clone(), ..Snapshot::default() };
-        rows.pools.clone_from(&self.pools);
-        for (id, pool) in &self.pools {
-            rows.pool_addresses.insert((pool.campaign.clone(), pool.sku.clone(), pool.location.clone()), *id);
-        }
-        let addressed = needs.pool_addresses.iter().filter_map(|(campaign, sku, location)| {
-            let address = ((*campaign).clone(), (*sku).clone(), (*location).clone());
-            rows.pool_addresses.get(&address).copied()
-        });
-        let complete: Vec<PoolId> = locks.pools.iter().copied().chain(addressed).collect();
-        for (key, bucket) in &self.buckets {
-            let whole = complete.contains(&key.pool);
-            if whole || locks.buckets.contains(key) {
-                rows.buckets.insert(*key, *bucket);
-            }
-            let alone = self.pools.get(&key.pool).is_some_and(|pool| pool.buckets == 1);
-            if whole || (alone && locks.buckets.contains(key)) {
-                rows.complete.insert(key.pool);
-            }
-        }
-        rows.orders.clone_from(&self.orders);
-        rows.order_keys.clone_from(&self.order_keys);
-        rows.usage.clone_from(&self.usage);
-        rows.adjustments.clone_from(&self.adjustments);
-        for (key, row) in &self.payments {
-            rows.events.insert(key.clone(), row.order);
-            if row.outcome == PaymentOutcome::Succeeded {
-                rows.successes.entry((row.provider.clone(), row.payment_id.clone())).or_insert(row.order);
-            }
-        }
-        rows
-    }
-
-    /// Applies changes, each on the condition that a database would check.
-    fn apply(&mut self, changes: Changes) -> Result<(), Error> {
-        let unexpected = |what: &str| Error::Data(format!("unexpected row: {what}"));
-        for change in &changes.buckets {
-            if self.buckets.get(&change.bucket.key).map(|b| b.ledger_seq) != change.base_seq {
-                return Err(unexpected("bucket"));
-            }
-        }
-        for change in &changes.orders {
-            if self.orders.get(&change.order.id).map(|o| o.version) != change.base_version {
-                return Err(unexpected("order"));
-            }
-            if change.base_version.is_none() && self.order_keys.contains_key(&change.order.key) {
-                return Err(unexpected("order key"));
-            }
-        }
-        for entry in &changes.entries {
-            if self.ledger.contains_key(&(entry.bucket, entry.seq)) {
-                return Err(unexpected("ledger entry"));
-            }
-        }
-        for row in &changes.payments {
-            if self.payments.contains_key(&(row.provider.clone(), row.event_id.clone())) {
-                return Err(unexpected("payment event"));
-            }
-        }
-        let Changes { orders, entries, buckets, pools, usage, payments, adjustments } = changes;
-        self.pools.extend(pools.into_iter().map(|pool| (pool.id, pool)));
-        self.buckets.extend(buckets.into_iter().map(|change| (change.bucket.key, change.bucket)));
-        self.order_keys.extend(orders.iter().map(|change| (change.order.key.clone(), change.order.id)));
-        self.orders.extend(orders.into_iter().map(|change| (change.order.id, change.order)));
-        self.ledger.extend(entries.into_iter().map(|entry| ((entry.bucket, entry.seq), entry)));
-        self.usage.extend(usage);
-        self.payments
-            .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
-        self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
-        Ok(())
-    }
-
     fn totals(&self, campaign: &Arc<Campaign>) -> CampaignTotals {
-        let mut totals =
-            CampaignTotals { campaign: Arc::clone(campaign), pools: 0, available: 0, held: 0, sold: 0 };
+        let mut totals = CampaignTotals {
+            campaign: Arc::clone(campaign),
+            pools: 0,
+            available: 0,
+            held: 0,
+            sold: 0,
+            halted: self.own.halted(),
+        };
         for pool in self.pools.values().filter(|pool| pool.campaign == campaign.id) {
             totals.pools += 1;
             for bucket in self.buckets_of(pool.id) {
@@ -171,6 +114,15 @@ impl Rows {
             }
         }
         totals
+    }
+
+    fn record(&mut self, act: &Act, now: Timestamp) {
+        let campaign = match &act.about {
+            About::Campaign(id) | About::Order(_, id) => Some(id.clone()),
+            About::Pool(id) => self.pools.get(id).map(|pool| pool.campaign.clone()),
+            About::Case(_) | About::Key(_) => None,
+        };
+        self.trail.record(act, campaign, now);
     }
 
     fn buckets_of(&self, pool: PoolId) -> Vec<Bucket> {
@@ -239,9 +191,15 @@ impl Store for ModelStore {
         let mut rows = self.rows();
         let snapshot = rows.snapshot(&batch.locks, &batch.commands);
         let locked: Vec<BucketKey> = snapshot.buckets.keys().copied().collect();
-        let decision = decide(self.clock.now(), snapshot, batch.commands.iter());
+        let now = self.clock.now();
+        let decision = decide(now, snapshot, batch.commands.iter());
         let changed: Vec<BucketKey> = decision.changes.buckets.iter().map(|c| c.bucket.key).collect();
         rows.apply(decision.changes)?;
+        for (command, outcome) in batch.commands.iter().zip(&decision.outcomes) {
+            if let Some(act) = Act::of_command(command, outcome) {
+                rows.record(&act, now);
+            }
+        }
         if answer_lost {
             return Err(Error::OutcomeUnknown("on request".into()));
         }
@@ -274,6 +232,9 @@ impl Store for ModelStore {
             updated_at: now,
         });
         rows.campaigns.insert(put.id.clone(), Arc::clone(&campaign));
+        if let Some(act) = Act::put_campaign(before.as_deref(), &campaign, put.via.as_ref()) {
+            rows.record(&act, now);
+        }
         let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
         if campaign.policy.limits_accounts() && !counted {
             rows.count_usage(&put.id);
@@ -296,27 +257,80 @@ impl Store for ModelStore {
             let changed = Arc::make_mut(campaign);
             changed.switches = after;
             changed.updated_at = now;
+            let campaign = Arc::clone(campaign);
+            rows.record(&Act::switch(&switch), now);
+            return Ok(Ok(campaign));
         }
         Ok(Ok(Arc::clone(campaign)))
     }
 
     async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
         let mut rows = self.rows();
-        if let Some(pool) = rows.pools.get_mut(&freeze.id) {
+        if let Some(pool) = rows.pools.get_mut(&freeze.id).filter(|pool| pool.frozen != freeze.frozen) {
             pool.frozen = freeze.frozen;
+            let now = self.clock.now();
+            rows.record(&Act::freeze(&freeze), now);
         }
         Ok(rows.pool_row(freeze.id).ok_or(Refusal::UnknownPool))
     }
 
-    async fn admin_key(&self) -> Result<Option<[u8; 32]>, Error> {
-        Ok(self.rows().admin_key)
+    async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
+        let now = self.clock.now();
+        Ok(self.rows().trail.create(create, now))
     }
 
-    async fn create_admin_key(&self, sha256: [u8; 32]) -> Result<bool, Error> {
+    async fn create_first_key(&self, create: CreateKey) -> Result<bool, Error> {
+        let now = self.clock.now();
+        Ok(self.rows().trail.create_first(create, now))
+    }
+
+    async fn revoke_key(&self, revoke: RevokeKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
+        let now = self.clock.now();
+        Ok(self.rows().trail.revoke(&revoke, now))
+    }
+
+    async fn key(&self, id: KeyId) -> Result<Option<KeyRow>, Error> {
+        Ok(self.rows().trail.key(&id))
+    }
+
+    async fn keys(&self, page: Page<KeyId>) -> Result<(Vec<KeyRow>, bool), Error> {
+        Ok(self.rows().trail.keys(&page))
+    }
+
+    async fn live_keys(&self) -> Result<Vec<KeyRow>, Error> {
+        Ok(self.rows().trail.live(self.clock.now()))
+    }
+
+    async fn acts(&self, filter: ActFilter, page: Page<ActId>) -> Result<(Vec<ActRow>, bool), Error> {
+        Ok(self.rows().trail.acts(&filter, &page))
+    }
+
+    async fn authority(&self) -> Result<Authority, Error> {
+        let rows = self.rows();
+        let positions = rows.buckets.values().map(|bucket| bucket.ledger_seq).sum();
+        let last = rows.buckets.values().map(|bucket| bucket.last_at).max();
+        Ok(rows.own.authority(positions, last))
+    }
+
+    async fn begin_incarnation(&self, begin: NewIncarnation) -> Result<(), Error> {
+        let now = self.clock.now();
+        self.rows().own.begin(&begin, now);
+        Ok(())
+    }
+
+    async fn cases(&self, filter: CaseFilter, page: Page<CaseId>) -> Result<(Vec<Case>, bool), Error> {
+        Ok(self.rows().own.cases(filter, &page))
+    }
+
+    async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {
+        let now = self.clock.now();
         let mut rows = self.rows();
-        let is_new = rows.admin_key.is_none();
-        rows.admin_key.get_or_insert(sha256);
-        Ok(is_new)
+        Ok(rows.own.resolve(&resolve, now).map(|(case, changed)| {
+            if changed {
+                rows.record(&Act::resolve_case(&resolve), now);
+            }
+            case
+        }))
     }
 
     async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error> {
@@ -324,10 +338,15 @@ impl Store for ModelStore {
         Ok(rows.campaigns.get(&id).map(|campaign| rows.totals(campaign)))
     }
 
-    async fn campaigns(&self, page: Page<CampaignId>) -> Result<(Vec<CampaignTotals>, bool), Error> {
+    async fn campaigns(
+        &self,
+        scope: Scope,
+        page: Page<CampaignId>,
+    ) -> Result<(Vec<CampaignTotals>, bool), Error> {
         let rows = self.rows();
         let found = after(&rows.campaigns, page.after.as_ref());
-        let (found, more) = page_of(found, page.limit);
+        let found = found.into_iter().filter(|(id, _)| scope.allows(id));
+        let (found, more) = page_of(found.collect(), page.limit);
         Ok((found.iter().map(|(_, campaign)| rows.totals(campaign)).collect(), more))
     }
 
@@ -338,7 +357,8 @@ impl Store for ModelStore {
     async fn pools(&self, filter: PoolFilter, page: Page<PoolId>) -> Result<(Vec<PoolRow>, bool), Error> {
         let rows = self.rows();
         let shown = |pool: &Pool| {
-            filter.campaign.as_ref().is_none_or(|c| *c == pool.campaign)
+            filter.scope.allows(&pool.campaign)
+                && filter.campaign.as_ref().is_none_or(|c| *c == pool.campaign)
                 && filter.sku.as_ref().is_none_or(|s| *s == pool.sku)
                 && filter.location.as_ref().is_none_or(|l| *l == pool.location)
         };
@@ -379,12 +399,21 @@ impl Store for ModelStore {
     ) -> Result<(Vec<Entry>, bool), Error> {
         let rows = self.rows();
         let shown = |entry: &Entry| {
-            filter.pool.is_none_or(|pool| pool == entry.bucket.pool)
+            rows.pools.get(&entry.bucket.pool).is_some_and(|pool| filter.scope.allows(&pool.campaign))
+                && filter.pool.is_none_or(|pool| pool == entry.bucket.pool)
                 && filter.order.is_none_or(|order| Some(order) == entry.order_id)
         };
         let found = after(&rows.ledger, page.after.as_ref());
         let found = found.into_iter().map(|(_, entry)| entry).filter(shown);
         Ok(page_of(found.collect(), page.limit))
+    }
+
+    async fn order_position(&self, order: OrderId, version: u32) -> Result<Option<LedgerPosition>, Error> {
+        Ok(self.rows().order_position(order, version))
+    }
+
+    async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error> {
+        Ok(self.rows().settlement(campaign, self.clock.now()))
     }
 
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use holdfast_core::campaign::Campaign;
+use holdfast_core::campaign::{Campaign, CampaignStatus};
 use holdfast_core::id::{Account, CampaignId, Location, OrderId, OrderNo, PoolId, Sku};
 use holdfast_core::order::{Order, State};
 use holdfast_core::stock::{Bucket, BucketKey, Pool};
 use holdfast_core::time::Timestamp;
+
+use crate::keys::Scope;
 
 /// One page of a list: at most `limit` items after the key `after`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct PoolFilter {
     pub sku: Option<Sku>,
     /// At this location.
     pub location: Option<Location>,
+    /// Of campaigns in this scope.
+    pub scope: Scope,
 }
 
 /// A pool with its buckets, read together.
@@ -59,15 +63,19 @@ pub struct OrderFilter {
     pub pool: Option<PoolId>,
     /// With or without money that must go back.
     pub refund_due: Option<bool>,
+    /// Of campaigns in this scope.
+    pub scope: Scope,
 }
 
 /// Which entries a list shows, in order of (bucket, sequence).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LedgerFilter {
     /// Of this pool.
     pub pool: Option<PoolId>,
     /// Of this order.
     pub order: Option<OrderId>,
+    /// Of campaigns in this scope.
+    pub scope: Scope,
 }
 
 /// Where an entry stands.
@@ -97,13 +105,25 @@ pub struct CampaignTotals {
     pub held: u64,
     /// Units sold.
     pub sold: u64,
+    /// Whether an open case stops all sales of the authority.
+    pub halted: bool,
+}
+
+impl CampaignTotals {
+    /// The shown state at `now`: closed > frozen (by a switch or by a case) > paused > the rest. A campaign
+    /// that cannot sell is not shown as open.
+    pub fn status(&self, now: Timestamp) -> CampaignStatus {
+        let status = self.campaign.status(now);
+        if self.halted && status != CampaignStatus::Closed { CampaignStatus::Frozen } else { status }
+    }
 }
 
 /// Whether an order is one that a filter shows.
 impl OrderFilter {
     /// Judges one order; the model store and the tests use it.
     pub fn shows(&self, order: &Order) -> bool {
-        self.campaign.as_ref().is_none_or(|c| *c == order.key.campaign)
+        self.scope.allows(&order.key.campaign)
+            && self.campaign.as_ref().is_none_or(|c| *c == order.key.campaign)
             && self.order_no.as_ref().is_none_or(|n| *n == order.key.order_no)
             && self.state.is_none_or(|s| s == order.state)
             && self.account.as_ref().is_none_or(|a| *a == order.account)

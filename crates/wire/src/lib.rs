@@ -7,18 +7,30 @@
 
 use std::borrow::Cow;
 
+mod case;
+mod cell;
 mod code;
+mod key;
+mod kind;
 mod problem;
 mod request;
+mod settlement;
 mod view;
+#[cfg(feature = "openapi")]
+mod words;
 
+pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
+pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};
+pub use key::{ActView, CreateKeyRequest, CreatedKeyView, KeyView};
+pub use kind::{BilingualView, ProblemKindView};
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
 pub use request::{
     AdjustPoolRequest, CancelLine, CancelRequest, Money, OpenPoolRequest, PaymentAttemptRequest,
     PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest, PolicyRequest, PutCampaignRequest,
     RefundLine, RefundRequest, SwitchRequest,
 };
+pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView, SettlementView};
 pub use view::{
     AdjustmentView, AllocationView, AvailabilityView, BatchResult, BatchView, BucketView, CampaignView,
     HealthView, LedgerEntryView, LineView, NotificationView, OrderView, Page, PaymentView, PolicyView,

@@ -11,15 +11,19 @@ pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 
 /// A problem after RFC 9457.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// The address of the kind of problem.
     #[serde(rename = "type")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub problem_type: Word,
     /// The kind in a few words.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub title: Word,
     /// The HTTP status.
     pub status: u16,
     /// The kind as a word for programs; see [`Code`].
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub code: Word,
     /// This occurrence, for people.
     pub detail: String,
@@ -27,6 +31,7 @@ pub struct Problem {
     #[serde(default)]
     pub request_id: String,
     /// Whether the authority keeps this answer for the key; none: unknown, ask again with the same key.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub recorded: Option<bool>,
     /// Whether the same request may succeed later.
     pub retryable: bool,
@@ -35,6 +40,7 @@ pub struct Problem {
     pub retry_after_ms: Option<u64>,
     /// The order concerned, as it stands now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<OrderView>))]
     pub order: Option<Box<OrderView>>,
     /// What is wrong, place by place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,10 +56,12 @@ impl Problem {
 
 /// One thing that is wrong with a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProblemItem {
     /// Where: a JSON pointer into the body, or `/query/<name>`.
     pub pointer: String,
     /// What, as a word for programs.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub code: Word,
     /// What, for people.
     pub detail: String,

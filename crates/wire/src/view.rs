@@ -8,19 +8,34 @@ use crate::problem::Problem;
 use crate::request::Money;
 use crate::{RawJson, Word};
 
+/// [`Money`] as it is shown: unlike the one that is sent, a later version may know more fields of it.
+#[cfg(feature = "openapi")]
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct MoneyView {
+    /// In the currency's minor unit.
+    amount_minor: i64,
+    /// Three upper-case letters of ISO 4217.
+    currency: String,
+}
+
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
     /// Where the next page begins; none: this was the last.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub next_cursor: Option<String>,
 }
 
 /// An order as it stands.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OrderView {
     /// Its id.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub id: String,
     /// The client's number of it, per campaign.
     pub order_no: String,
@@ -29,31 +44,40 @@ pub struct OrderView {
     /// Whose it is.
     pub account: String,
     /// `queued`, `held`, `in_review`, `sold`, `refunded`, `released` or `failed`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: Word,
     /// Why it stands there.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = true))]
     pub reason: Option<Word>,
     /// How often it changed; 1 when new.
     pub version: u32,
     /// What it buys.
     pub lines: Vec<LineView>,
     /// When the hold ends, while it is held or in review.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required = true))]
     pub hold_expires_at: Option<String>,
     /// What must be paid.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<MoneyView>, required = true))]
     pub amount_due: Option<Money>,
     /// Money that must go back.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub refund_due: Option<RefundDueView>,
     /// Payments noticed.
     pub payments: Vec<PaymentView>,
     /// When it was placed.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: String,
     /// When it last changed.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub updated_at: String,
     /// The client's own JSON object, as sent.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>, required = true))]
     pub metadata: Option<RawJson>,
 }
 
 /// One line of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LineView {
     /// Its number, from 1.
     pub line: u32,
@@ -71,8 +95,10 @@ pub struct LineView {
 
 /// Which stock a line holds or bought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AllocationView {
     /// The pool.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub pool_id: String,
     /// The bucket's number there.
     pub bucket: u32,
@@ -82,8 +108,10 @@ pub struct AllocationView {
 
 /// Money that must go back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RefundDueView {
     /// Since when.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub since: String,
     /// Which payments.
     pub payments: Vec<RefundDuePaymentView>,
@@ -91,6 +119,7 @@ pub struct RefundDueView {
 
 /// A payment that must go back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RefundDuePaymentView {
     /// The provider's payment.
     pub payment_id: String,
@@ -104,6 +133,7 @@ pub struct RefundDuePaymentView {
 
 /// A payment notice that the order keeps as evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaymentView {
     /// Who said it.
     pub provider: String,
@@ -112,46 +142,60 @@ pub struct PaymentView {
     /// The provider's event.
     pub event_id: String,
     /// The attempt concerned.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub attempt_id: Option<String>,
     /// `succeeded` or `failed`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub outcome: Word,
     /// How much was paid.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub amount_minor: Option<i64>,
     /// In which currency.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub currency: Option<String>,
     /// When, by the provider.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required = true))]
     pub paid_at: Option<String>,
     /// When the authority decided on it.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub received_at: String,
     /// What became of it.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub disposition: Word,
 }
 
 /// A campaign.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CampaignView {
     /// Its id.
     pub id: String,
     /// Its name, for people.
     pub name: String,
     /// When it begins.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required = true))]
     pub starts_at: Option<String>,
     /// When it ends.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required = true))]
     pub ends_at: Option<String>,
     /// `draft`, `scheduled`, `open`, `paused`, `frozen` or `closed`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: Word,
     /// What it means.
     pub policy: PolicyView,
     /// The sums of its pools.
     pub totals: TotalsView,
     /// When it was made.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: String,
     /// When it was last changed.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub updated_at: String,
 }
 
 /// The sums of a campaign's pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TotalsView {
     /// How many pools.
     pub pools: u64,
@@ -167,6 +211,7 @@ pub struct TotalsView {
 
 /// A campaign's policy, every field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PolicyView {
     /// How long a hold lasts.
     pub hold_seconds: u64,
@@ -179,41 +224,53 @@ pub struct PolicyView {
     /// How long a notice may travel, with `deadline_basis` `provider_paid_at`.
     pub notice_grace_seconds: u64,
     /// `hold` or `immediate`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub capture: Word,
     /// `received_at` or `provider_paid_at`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub deadline_basis: Word,
     /// `retake_else_refund`, `refund` or `review`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub late_payment: Word,
     /// `keep` or `release`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub payment_failed: Word,
     /// How long an order in review waits.
     pub review_seconds: u64,
     /// `release` or `person`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub review_end: Word,
     /// Whether a refund puts stock back when the request does not say.
     pub restock_on_refund: bool,
     /// Most units an account may hold and buy.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub account_limit: Option<u64>,
     /// Most orders an account may hold open.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub account_open_holds: Option<u64>,
     /// Limits of other named keys.
     pub key_limits: BTreeMap<String, u64>,
     /// Orders a second and account.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub order_rate_per_account: Option<u64>,
     /// Orders a second.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub order_rate: Option<u64>,
     /// Most orders that wait.
     pub queue_limit: u64,
     /// How long an order may wait.
     pub queue_wait_ms: u64,
     /// From which size on an adjustment wants a second operator.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub approval_threshold: Option<u64>,
 }
 
 /// A pool with its buckets, exact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PoolView {
     /// Its id.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub id: String,
     /// The campaign.
     pub campaign_id: String,
@@ -222,8 +279,10 @@ pub struct PoolView {
     /// Where it is.
     pub location: String,
     /// How orders reach the authority.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub path: Word,
     /// Which bucket an order tries first.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub routing: Word,
     /// All units.
     pub supply: u64,
@@ -241,6 +300,7 @@ pub struct PoolView {
 
 /// A bucket of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BucketView {
     /// Its number, from 0.
     pub number: u32,
@@ -258,25 +318,30 @@ pub struct BucketView {
 
 /// A pool's stock for display, with its age stated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AvailabilityView {
     /// Units that could be taken.
     pub available: u64,
     /// Whether there are any.
     pub in_stock: bool,
     /// When that was read.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub as_of: String,
     /// How old it is.
     pub age_ms: u64,
     /// Where it comes from.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub source: Word,
 }
 
 /// What became of an adjustment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AdjustmentView {
     /// The business key.
     pub adjustment_id: String,
     /// `applied`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: Word,
     /// The pool after it.
     pub pool: PoolView,
@@ -284,8 +349,10 @@ pub struct AdjustmentView {
 
 /// What became of a payment notice.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NotificationView {
     /// `applied`, `duplicate`, `retaken`, `parked`, `refund_due`, `review` or `ignored`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub disposition: Word,
     /// The order as it stands now.
     pub order: OrderView,
@@ -293,6 +360,7 @@ pub struct NotificationView {
 
 /// The answers to a batch of orders, in its order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BatchView {
     /// One an order.
     pub results: Vec<BatchResult>,
@@ -300,6 +368,7 @@ pub struct BatchView {
 
 /// The answer to one order of a batch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BatchResult {
     /// The status that the order would have got alone.
     pub status: u16,
@@ -313,20 +382,25 @@ pub struct BatchResult {
 
 /// One change of one bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LedgerEntryView {
     /// The pool.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
     pub pool_id: String,
     /// The bucket's number there.
     pub bucket: u32,
     /// The entry's number there, from 1.
     pub seq: u64,
     /// When.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: String,
     /// The order concerned.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = "uuid", required = true))]
     pub order_id: Option<String>,
     /// The business key.
     pub business_no: String,
     /// What happened.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub action: Word,
     /// Change of available.
     pub delta_available: i64,
@@ -337,8 +411,10 @@ pub struct LedgerEntryView {
     /// Cached units that it settles.
     pub settled: u64,
     /// The order's state before.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = true))]
     pub from_state: Option<Word>,
     /// The order's state after.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = true))]
     pub to_state: Option<Word>,
     /// The command's own key, or where it came from.
     pub source: String,
@@ -350,6 +426,7 @@ pub struct LedgerEntryView {
 
 /// `/livez` and `/readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HealthView {
     /// `ok`, or why not.
     pub status: String,

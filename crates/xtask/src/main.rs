@@ -2,6 +2,7 @@
 //! generated. Both run as tests too, so that CI finds what was forgotten.
 
 mod docs;
+mod kept;
 mod tidy;
 
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ use anyhow::{Context, Result, bail};
 fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => {
-            let faults = tidy::faults(&root()?)?;
+            let mut faults = tidy::faults(&root()?)?;
+            faults.extend(kept::faults(&root()?)?);
             for fault in &faults {
                 eprintln!("{fault}");
             }
@@ -38,6 +40,12 @@ mod tests {
     #[test]
     fn the_house_is_tidy() {
         let faults = tidy::faults(&root().unwrap()).unwrap();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn nothing_takes_away_what_must_be_kept() {
+        let faults = kept::faults(&root().unwrap()).unwrap();
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 

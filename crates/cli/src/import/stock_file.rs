@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use csv::ByteRecord;
 use holdfast_core::id::check_text_id;
+use holdfast_wire::plain_cell;
 use serde::Serialize;
 
 use crate::lines::{LineStarts, without_mark};
@@ -190,6 +191,8 @@ fn other_delimiter(names: &[String]) -> Option<&'static str> {
 fn identifier(cell: &[u8], line: u64, column: &str) -> Result<String, Fault> {
     let fault = |detail: String| Fault::cell(line, column, "invalid_identifier", detail);
     let text = std::str::from_utf8(cell).map_err(|_| fault("is not UTF-8".to_owned()))?;
+    // An export keeps spreadsheets from reading a formula; that is undone here, exactly.
+    let text = plain_cell(text);
     check_text_id(text).map_err(|error| fault(error.to_string()))?;
     Ok(text.to_owned())
 }
@@ -281,6 +284,18 @@ mod tests {
         }
         assert_eq!(faults(b"sku,quantity\n\xa3,1\n"), one(2, "sku", "invalid_identifier"));
         assert_eq!(faults(b"sku,location,quantity\na, ,1\n"), one(2, "location", "invalid_identifier"));
+    }
+
+    #[test]
+    fn what_an_export_made_harmless_is_read_as_it_was() {
+        let skus = ["=1+1", "+49", "-5", "@x", "0017", "17", "1E5", "'=1", "'plain", "''"];
+        let cells = skus.map(|sku| format!("{},\"{}\",1\n", holdfast_wire::neutral_cell(sku), "'=shelf"));
+        assert!(cells[0].starts_with("'=1+1,"));
+        let rows = read(format!("sku,location,quantity\n{}", cells.concat()).as_bytes()).unwrap();
+        let read: Vec<_> = rows.iter().map(|row| (row.sku.as_str(), row.location.as_str())).collect();
+        assert_eq!(read, skus.map(|sku| (sku, "=shelf")));
+        let doubled = faults(b"sku,quantity\n=1,1\n'=1,1\n");
+        assert_eq!(doubled, one(3, "sku", "duplicate_row"), "both are the same SKU");
     }
 
     #[test]

@@ -4,7 +4,6 @@ mod book;
 mod http;
 mod law;
 mod plan;
-mod private;
 mod rows;
 mod run;
 mod shop;
@@ -24,10 +23,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::http::HttpShop;
 use self::law::{Opening, Summary, Tally};
 use self::plan::{Plan, Rules};
-use self::private::PrivateServer;
 use self::rows::Columns;
 use self::shop::Shop;
 use crate::output::{self, Format, Target};
+use crate::private::PrivateServer;
 
 /// Failures that are shown one by one.
 const SHOWN_MAX: usize = 20;

@@ -10,9 +10,20 @@
     reason = "a test may fail"
 )]
 
+mod backup;
+mod bad_input;
+mod care;
 mod command_line;
 mod crash;
+mod demo;
 mod disk;
+mod edges;
+mod follow;
+mod fuzz;
+mod keys;
+mod openapi;
 mod race;
 mod sale;
+mod scenarios;
 mod support;
+mod tls;

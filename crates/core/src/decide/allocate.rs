@@ -117,9 +117,13 @@ impl Working {
         }
     }
 
-    /// Whether the campaign sells now, and the pools of these lines do: closed > frozen > paused > not open.
+    /// Whether the campaign sells now, and the pools of these lines do: closed > halted > frozen > paused >
+    /// not open.
     pub(crate) fn check_open(&self, campaign: &Campaign, lines: &[Line]) -> Result<(), Refusal> {
         let status = campaign.status(self.now);
+        if status != CampaignStatus::Closed && self.rows.halted {
+            return Err(Refusal::Halted);
+        }
         if status != CampaignStatus::Closed && self.any_frozen(lines) {
             return Err(Refusal::Frozen);
         }
@@ -158,9 +162,11 @@ pub(crate) fn reason_of(refusal: &Refusal) -> (Reason, Option<Shortage>) {
         | Refusal::UnknownCampaign
         | Refusal::UnknownOrder
         | Refusal::UnknownPool
+        | Refusal::UnknownCase
         | Refusal::UnknownSku { .. }
         | Refusal::InvalidValue { .. }
         | Refusal::CampaignClosed
+        | Refusal::Halted
         | Refusal::Frozen
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen

@@ -7,7 +7,8 @@ use crate::command::{Keep, OrderAction, OrderCommand};
 use crate::id::{AttemptId, PaymentId, Provider};
 use crate::ledger::Action;
 use crate::order::{
-    Attempt, Disposition, Line, Notice, ORDER_RECORDS_MAX, Order, Reason, Refund, RefundDue, Shortage, State,
+    Attempt, Disposition, Line, Notice, ORDER_RECORDS_MAX, Order, Reason, Refund, RefundDue, RefundMade,
+    Shortage, State,
 };
 use crate::refusal::Refusal;
 use crate::stock::Delta;
@@ -143,6 +144,24 @@ pub(super) fn reduce(deltas: &mut Deltas, order: &mut Order, keeps: &[Keep]) {
         line.allocations.retain(|a| a.quantity > 0);
     }
     deltas.retain(|_, delta| *delta != Delta::default());
+}
+
+/// Whether a refund puts stock back.
+pub(super) fn restocks(refund: &Refund, policy: &Policy) -> bool {
+    refund.restock.unwrap_or(policy.restock_on_refund)
+}
+
+/// The fields of a refund that differ from the one of the same id, an absent field being its default.
+pub(super) fn refund_mismatch(made: &RefundMade, sent: &Refund, policy: &Policy) -> Vec<&'static str> {
+    let kept = &made.asked;
+    [
+        (kept.lines != sent.lines, "/lines"),
+        (kept.restock != sent.restock && made.restocked != restocks(sent, policy), "/restock"),
+        (kept.reason != sent.reason, "/reason"),
+    ]
+    .into_iter()
+    .filter_map(|(differs, field)| differs.then_some(field))
+    .collect()
 }
 
 /// Refunds units of lines; restocked units go back to the highest (pool, bucket) first.

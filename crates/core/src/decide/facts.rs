@@ -38,7 +38,8 @@ impl Working {
             && (trigger == Trigger::Success || (trigger == Trigger::Confirm && payment_under_review));
         Ok(Facts {
             payment_known: notice.is_some_and(|n| order.has_success_of(&n.provider, &n.payment_id)),
-            amount_differs: notice.is_some_and(|n| self.amount_differs(order, n)),
+            paid_elsewhere: notice.is_some_and(|n| self.paid_elsewhere(order, n)),
+            amount_differs: notice.is_some_and(|n| self.paid_elsewhere(order, n) || amount_differs(order, n)),
             paid_at_doubtful: notice.is_some_and(|n| paid_at_doubtful(order, n, policy, self.now)),
             paid_in_time: notice.is_some_and(|n| paid_in_time(order, n, policy)),
             has_success: order.has_success(),
@@ -63,17 +64,10 @@ impl Working {
         })
     }
 
-    /// Another or no amount or currency while one is due, or the payment succeeded on another order.
-    fn amount_differs(&self, order: &Order, notice: &Notice) -> bool {
-        let elsewhere = self
-            .rows
-            .successes
-            .get(&(notice.provider.clone(), notice.payment_id.clone()))
-            .is_some_and(|id| *id != order.id);
-        let differs = order.amount_due.as_ref().is_some_and(|due| {
-            notice.amount_minor != Some(due.amount_minor) || notice.currency.as_ref() != Some(&due.currency)
-        });
-        elsewhere || differs
+    /// Whether the payment succeeded on another order.
+    fn paid_elsewhere(&self, order: &Order, notice: &Notice) -> bool {
+        let payment = (notice.provider.clone(), notice.payment_id.clone());
+        self.rows.successes.get(&payment).is_some_and(|id| *id != order.id)
     }
 
     /// Whether a released order could take its units again.
@@ -82,7 +76,7 @@ impl Working {
             return Ok(Retake::Impossible);
         };
         let frozen = |pool| self.rows.pools.get(&pool).is_none_or(|p| p.frozen);
-        if campaign.switches.frozen || order.lines.iter().any(|line| frozen(line.pool)) {
+        if self.rows.halted || campaign.switches.frozen || order.lines.iter().any(|line| frozen(line.pool)) {
             return Ok(Retake::Frozen);
         }
         let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
@@ -103,7 +97,7 @@ impl Working {
         let Some(campaign) = self.campaign(&order.key.campaign).cloned() else {
             return Ok(Landing::Refused(crate::order::Reason::CampaignClosed, None));
         };
-        if campaign.switches.frozen || self.any_frozen(&order.lines) {
+        if self.rows.halted || campaign.switches.frozen || self.any_frozen(&order.lines) {
             return Ok(Landing::Waits);
         }
         let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
@@ -134,10 +128,19 @@ fn phase(order: &Order, policy: &Policy, now: Timestamp) -> Phase {
     }
 }
 
+/// Another or no amount or currency while one is due.
+fn amount_differs(order: &Order, notice: &Notice) -> bool {
+    order.amount_due.as_ref().is_some_and(|due| {
+        notice.amount_minor != Some(due.amount_minor) || notice.currency.as_ref() != Some(&due.currency)
+    })
+}
+
 fn paid_at_doubtful(order: &Order, notice: &Notice, policy: &Policy, now: Timestamp) -> bool {
+    // Clients see times cut to milliseconds: a payment at the moment that they see is not before the order.
+    let created_at = Timestamp(order.created_at.0.saturating_sub(order.created_at.0.rem_euclid(1_000)));
     notice.paid_at.is_some_and(|paid| {
         paid > now.plus_millis(policy.release_grace_ms)
-            || paid < order.created_at.minus_millis(policy.release_grace_ms)
+            || paid < created_at.minus_millis(policy.release_grace_ms)
     })
 }
 

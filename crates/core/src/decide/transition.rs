@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use crate::campaign::Policy;
 use crate::command::{How, OrderAction, OrderCommand, Outcome};
-use crate::order::{Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, State};
+use crate::order::{
+    Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, RefundMade, State,
+};
 use crate::refusal::Refusal;
 use crate::snapshot::PaymentRow;
 use crate::stock::Delta;
 use crate::table::{Facts, Mark, Stock, Then, rule_for};
 
 use super::effects::{
-    Step, add_standing, begin_attempt, check_content, mark, note, notice_mismatch, reduce, refusal_of,
-    set_due, set_reason, take_refund,
+    Step, add_standing, begin_attempt, check_content, mark, note, notice_mismatch, reduce, refund_mismatch,
+    refusal_of, restocks, set_due, set_reason, take_refund,
 };
 use super::facts::concerned_attempt;
 use super::{Blocked, Deltas, Working, blocked};
@@ -22,10 +24,10 @@ impl Working {
         let Some(order) = self.order(command.order) else {
             return Outcome::refused(Refusal::UnknownOrder);
         };
-        if let Some(known) = self.known(&order, command) {
+        let policy = self.policy_of(&order.key.campaign);
+        if let Some(known) = self.known(&order, command, &policy) {
             return known;
         }
-        let policy = self.policy_of(&order.key.campaign);
         if let Err(refusal) = check_content(&order, &command.action, &policy) {
             return Outcome::refused_on(refusal, order);
         }
@@ -73,7 +75,7 @@ impl Working {
     }
 
     /// A command whose key is known: the order as it stands now, or a mismatch.
-    fn known(&self, order: &Arc<Order>, command: &OrderCommand) -> Option<Outcome> {
+    fn known(&self, order: &Arc<Order>, command: &OrderCommand, policy: &Policy) -> Option<Outcome> {
         let again =
             |disposition| Some(Outcome::Order { order: Arc::clone(order), how: How::Repeated, disposition });
         let differs = |fields: &[&str]| {
@@ -86,17 +88,9 @@ impl Working {
                 if attempt.provider == *provider { again(None) } else { differs(&["/provider"]) }
             }
             OrderAction::Refund(refund) => {
-                let kept = order.refunds.iter().find(|r| r.refund_id == refund.refund_id)?;
-                if kept == refund {
-                    return again(None);
-                }
-                let fields = [
-                    (kept.lines != refund.lines, "/lines"),
-                    (kept.restock != refund.restock, "/restock"),
-                    (kept.reason != refund.reason, "/reason"),
-                ];
-                let fields: Vec<_> = fields.iter().filter(|(differs, _)| *differs).map(|(_, f)| *f).collect();
-                differs(&fields)
+                let made = order.refunds.iter().find(|r| r.asked.refund_id == refund.refund_id)?;
+                let fields = refund_mismatch(made, refund, policy);
+                if fields.is_empty() { again(None) } else { differs(&fields) }
             }
             OrderAction::Notice(notice) => {
                 let owner = self.rows.events.get(&(notice.provider.clone(), notice.event_id.clone()))?;
@@ -249,8 +243,7 @@ impl Working {
             }
             Stock::Restock => {
                 if let OrderAction::Refund(refund) = &command.action {
-                    let restock = refund.restock.unwrap_or(policy.restock_on_refund);
-                    take_refund(&mut deltas, after, refund, restock);
+                    take_refund(&mut deltas, after, refund, restocks(refund, policy));
                 }
             }
             Stock::Retake => {
@@ -279,7 +272,9 @@ impl Working {
                 }
                 self.keep_notice(after, notice, step.disposition.unwrap_or(Disposition::Applied));
             }
-            OrderAction::Refund(refund) => after.refunds.push(refund.clone()),
+            OrderAction::Refund(refund) => {
+                after.refunds.push(RefundMade { asked: refund.clone(), restocked: restocks(refund, policy) })
+            }
             OrderAction::Extend(until) => after.hold_ends_at = Some(*until),
             // A confirmation refused for want of stock pays for nothing: its payments must go back.
             OrderAction::Confirm if step.to.is_none() => {}

@@ -43,6 +43,8 @@ pub enum Landing {
 pub struct Facts {
     /// A success of this (provider, payment) is recorded on this order.
     pub payment_known: bool,
+    /// The payment succeeded on another order.
+    pub paid_elsewhere: bool,
     /// Another or no amount or currency while one is due, or the payment succeeded on another order.
     pub amount_differs: bool,
     /// The payment time lies in the future or before the order.
@@ -87,6 +89,7 @@ pub struct Facts {
 pub enum When {
     Always,
     PaymentKnown,
+    PaidElsewhere,
     AmountDiffers,
     PaidAtDoubtful,
     Running,
@@ -104,6 +107,7 @@ pub enum When {
     HasSuccess,
     Unchanged,
     Empties,
+    EmptiesAgain,
     Cancelled,
     RefundDue,
     PolicyRefund,
@@ -125,6 +129,7 @@ impl When {
         match self {
             Self::Always => true,
             Self::PaymentKnown => f.payment_known,
+            Self::PaidElsewhere => f.paid_elsewhere,
             Self::AmountDiffers => f.amount_differs,
             Self::PaidAtDoubtful => f.paid_at_doubtful,
             Self::Running => f.phase == Phase::Running,
@@ -142,6 +147,7 @@ impl When {
             Self::HasSuccess => f.has_success,
             Self::Unchanged => f.unchanged,
             Self::Empties => f.empties,
+            Self::EmptiesAgain => f.empties && f.cancelled,
             Self::Cancelled => f.cancelled,
             Self::RefundDue => f.refund_due,
             Self::PolicyRefund => f.late_payment == LatePayment::Refund,
@@ -162,6 +168,7 @@ impl When {
         match self {
             Self::Always => "",
             Self::PaymentKnown => "this payment's success is recorded",
+            Self::PaidElsewhere => "the payment succeeded on another order",
             Self::AmountDiffers => {
                 "other or missing amount or currency while one is due, or the payment succeeded on another order"
             }
@@ -181,6 +188,7 @@ impl When {
             Self::HasSuccess => "another success is recorded (charged twice)",
             Self::Unchanged => "nothing would change",
             Self::Empties => "nothing is left",
+            Self::EmptiesAgain => "nothing is left, and a cancel brought it here",
             Self::Cancelled => "a cancel brought it here",
             Self::RefundDue => "refund due",
             Self::PolicyRefund => "`late_payment: refund`",

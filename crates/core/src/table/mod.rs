@@ -227,6 +227,9 @@ pub const TABLE: &[Rule] = &[
     // Money came. Amount is judged before lateness.
     rule(ALL, Trigger::Success, When::PaymentKnown, Then::Record(Disposition::Duplicate)),
     rule(&[Queued], Trigger::Success, When::Always, Then::Record(Disposition::Parked)),
+    // Money that paid another order is not money to give back: a person must look.
+    rule(&[Failed], Trigger::Success, When::PaidElsewhere, Then::Record(TO_REVIEW)),
+    rule(PAID, Trigger::Success, When::PaidElsewhere, paid(None, Stock::Stays, None, TO_REVIEW)),
     rule(&[Failed], Trigger::Success, When::Always, REFUND_DUE),
     rule(
         &[Held],
@@ -322,6 +325,7 @@ pub const TABLE: &[Rule] = &[
     ),
     rule(&[Held], Trigger::Reduce, When::Always, go(None, Stock::ReleasePart, None)),
     rule(&[Queued], Trigger::Reduce, When::Always, Then::Refuse(Code::NotHeld)),
+    rule(&[Released], Trigger::Reduce, When::EmptiesAgain, Then::Again),
     rule(&[InReview], Trigger::Reduce, When::Always, Then::Refuse(Code::InReview)),
     // Sold units are refunded.
     rule(&[Sold], Trigger::Refund, When::Empties, go(Some(Refunded), Stock::Restock, None)),

@@ -395,13 +395,19 @@ impl Model {
                 Some(_) => {}
             }
         }
-        if order.state != St::Held {
+        let again = order.state == St::Released && order.why == "cancelled";
+        if order.state != St::Held && !again {
             return refused(order.code());
         }
         let mut after: Vec<_> = order.lines.iter().map(|line| line.quantity).collect();
         for (line, keep) in keeps {
             let at = &mut after[*line as usize - 1];
             *at = (*at).min(u64::from(*keep));
+        }
+        if again {
+            // A reduction to nothing is a cancel, and may be asked for again like one.
+            let to_nothing = after.iter().all(|quantity| *quantity == 0);
+            return if to_nothing { say("repeated") } else { refused(order.code()) };
         }
         if after.iter().sum::<u64>() == order.units() {
             return say("repeated");

@@ -54,7 +54,7 @@ pub(crate) fn payment_id(name: &str) -> PaymentId {
 }
 
 pub(crate) fn signed() -> Signed {
-    Signed { actor: "tester".into(), reason: "a test".into() }
+    Signed::new("tester", "a test")
 }
 
 pub(crate) fn price(amount_minor: i64) -> Money {

@@ -266,11 +266,13 @@ pub(crate) fn code(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::OrderMismatch(_) => "order_mismatch",
         Refusal::KeyMismatch(_) => "key_mismatch",
-        Refusal::UnknownCampaign | Refusal::UnknownOrder | Refusal::UnknownPool => "not_found",
+        Refusal::UnknownCampaign | Refusal::UnknownOrder | Refusal::UnknownPool | Refusal::UnknownCase => {
+            "not_found"
+        }
         Refusal::UnknownSku { .. } => "unknown_sku",
         Refusal::InvalidValue { .. } => "invalid_value",
         Refusal::CampaignClosed => "campaign_closed",
-        Refusal::Frozen => "frozen",
+        Refusal::Halted | Refusal::Frozen => "frozen",
         Refusal::CampaignPaused => "campaign_paused",
         Refusal::CampaignNotOpen => "campaign_not_open",
         Refusal::AccountOpenHolds { .. } => "account_open_holds",

@@ -158,7 +158,7 @@ fn a_held_order_is_given_back_changed_or_ends() {
         -              | place                      | keep:1              | changed         | held                      | 4/1/0 | repeated
         -              | place                      | keep:2              | repeated        | held                      | 3/2/0 | repeated
         -              | place                      | keep:3              | refused conflict | held                     | 3/2/0 | refused conflict
-        -              | place                      | keep:0              | changed         | released cancelled        | 5/0/0 | refused already_released
+        -              | place                      | keep:0              | changed         | released cancelled        | 5/0/0 | repeated
         -              | place                      | confirm             | changed         | sold confirmed            | 3/0/2 | refused already_sold
         -              | place @grace               | confirm             | changed         | sold confirmed            | 3/0/2 | refused already_sold
         -              | place                      | extend:60           | changed         | held                      | 3/2/0 | repeated
@@ -212,12 +212,14 @@ fn a_sold_order_is_only_refunded_or_charged_twice() {
         capture=immediate | place                     | pay:p1,wrong     | changed review     | sold           | 3/0/2 | repeated duplicate
         -                 | place pay:p1              | pay:p2           | changed refund_due | sold !p2       | 3/0/2 | repeated duplicate
         -                 | place pay:p1              | pay:p2,wrong     | changed refund_due | sold !p2       | 3/0/2 | repeated duplicate
+        -                 | others_take:1 place pay:p1 other_order_paid:p2 | pay:p2 | changed review | sold | 2/0/3 | repeated duplicate
         -                 | place pay:p1              | fail:p1          | changed ignored    | sold           | 3/0/2 | repeated duplicate
         -                 | place pay:p1              | refund:1         | changed            | sold           | 3/0/2 | repeated
         -                 | place pay:p1              | refund:2         | changed            | refunded       | 3/0/2 | repeated
         -                 | place pay:p1              | restock:1        | changed            | sold           | 4/0/1 | repeated
         -                 | place pay:p1              | restock:2        | changed            | refunded       | 5/0/0 | repeated
         restock           | place pay:p1              | refund:2         | changed            | refunded       | 5/0/0 | repeated
+        restock           | place pay:p1 refund:1     | restock:1        | repeated           | sold           | 4/0/1 | repeated
         -                 | place pay:p1 freeze       | restock:2        | changed            | refunded       | 5/0/0 | repeated
         -                 | place pay:p1              | refund:3         | refused refund_exceeds_sold | sold  | 3/0/2 | refused refund_exceeds_sold
         -                 | place pay:p1 refund:1     | restock:2        | refused refund_exceeds_sold | sold  | 3/0/2 | refused refund_exceeds_sold
@@ -276,6 +278,7 @@ fn a_failed_order_never_changes_save_refund_due() {
     tell_all(
         "
         - | place_many:6        | pay:p1       | changed refund_due     | failed sold_out !p1  | 5/0/0 | repeated duplicate
+        - | others_take:1 place_many:6 other_order_paid:p1 | pay:p1 | changed review | failed sold_out | 4/0/1 | repeated duplicate
         - | queue cancel        | pay:p1       | changed refund_due     | failed cancelled !p1 | 5/0/0 | repeated duplicate
         - | queue cancel        | cancel       | repeated               | failed cancelled     | 5/0/0 | repeated
         - | queue cancel        | land         | repeated               | failed cancelled     | 5/0/0 | repeated

@@ -141,6 +141,7 @@ fn facts_of(bits: u32, phase: Phase, retake: Retake, late_payment: LatePayment) 
     let bit = |number: u32| bits & (1 << number) != 0;
     Facts {
         payment_known: bit(0),
+        paid_elsewhere: bit(8),
         amount_differs: bit(1),
         paid_at_doubtful: bit(2),
         paid_in_time: bit(3),

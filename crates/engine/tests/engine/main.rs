@@ -13,3 +13,4 @@ mod expiry;
 mod lanes;
 mod placing;
 mod support;
+mod watching;

@@ -33,7 +33,7 @@ pub(crate) fn campaign() -> CampaignId {
 }
 
 pub(crate) fn signed() -> Signed {
-    Signed { actor: "test".into(), reason: "".into() }
+    Signed::new("test", "")
 }
 
 impl Sale {
@@ -41,7 +41,14 @@ impl Sale {
         let clock = Arc::new(ManualClock::at(Timestamp(1_700_000_000_000_000)));
         let store = Arc::new(ModelStore::new(clock.clone()));
         let engine = Engine::new(store.clone(), Arc::new(Counter(AtomicU64::new(1))), config);
-        let put = PutCampaign { id: campaign(), name: "Sale".into(), starts_at: None, ends_at: None, policy };
+        let put = PutCampaign {
+            id: campaign(),
+            name: "Sale".into(),
+            starts_at: None,
+            ends_at: None,
+            policy,
+            via: None,
+        };
         engine.put_campaign(put).await.unwrap();
         let sale = Self { engine, store, clock };
         sale.switch(Switch::Open).await;
@@ -50,7 +57,7 @@ impl Sale {
 
     pub(crate) async fn switch(&self, switch: Switch) {
         let operator = Operator::new("op").unwrap();
-        let switch = SwitchCampaign { id: campaign(), switch, operator, reason: String::new() };
+        let switch = SwitchCampaign { id: campaign(), switch, operator, reason: String::new(), via: None };
         self.engine.switch_campaign(switch).await.unwrap().unwrap();
     }
 

@@ -67,6 +67,7 @@ pub(crate) fn read_campaign(campaign: CampaignId, body: &mut Object<'_, '_>) -> 
         starts_at: starts_at?,
         ends_at: ends_at?,
         policy: policy?,
+        via: None,
     })
 }
 
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(refused(&policy(r#""account_limit":0"#)), at("/policy/account_limit", "invalid_value"));
         assert_eq!(refused(&policy(r#""capture":"later""#)), at("/policy/capture", "invalid_value"));
         assert_eq!(
-            refused(r#"{"nam":"n"}"#),
+            refused(r#"{"nam":"n","name":""}"#),
             [
                 ("/name".to_owned(), "invalid_value".to_owned()),
                 ("/nam".to_owned(), "unknown_field".to_owned())

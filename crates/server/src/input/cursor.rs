@@ -3,9 +3,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use holdfast_core::id::{CampaignId, OrderId, PoolId};
+use holdfast_core::id::{CampaignId, CaseId, OrderId, PoolId};
 use holdfast_core::stock::BucketKey;
-use holdfast_store::LedgerPosition;
+use holdfast_store::{ActId, KeyId, LedgerPosition};
 
 /// The form of these cursors. Another form must be refused, not misread.
 const VERSION: u8 = 1;
@@ -50,6 +50,18 @@ impl Key for PoolId {
     }
 }
 
+impl Key for CaseId {
+    const LIST: u8 = b's';
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.0.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(|bytes| Self(u128::from_be_bytes(bytes)))
+    }
+}
+
 impl Key for CampaignId {
     const LIST: u8 = b'c';
 
@@ -59,6 +71,30 @@ impl Key for CampaignId {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         Self::new(std::str::from_utf8(bytes).ok()?).ok()
+    }
+}
+
+impl Key for KeyId {
+    const LIST: u8 = b'k';
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.as_str().bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Self::new(std::str::from_utf8(bytes).ok()?)
+    }
+}
+
+impl Key for ActId {
+    const LIST: u8 = b'a';
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.0.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(|bytes| Self(u64::from_be_bytes(bytes)))
     }
 }
 

@@ -77,7 +77,10 @@ pub(crate) fn pool_id_of(text: &str) -> Option<PoolId> {
 }
 
 fn text_of<'t>(json: &'t Json<'_>, code: Code) -> Result<&'t str, Fault> {
-    json.text().ok_or_else(|| Fault::new(code, "must be a string"))
+    json.text().ok_or_else(|| {
+        let holds_surrogate = *json == Json::NoText;
+        Fault::new(code, if holds_surrogate { "must not hold lone surrogates" } else { "must be a string" })
+    })
 }
 
 /// A [`TextId`].

@@ -29,10 +29,12 @@ pub(crate) enum Json<'a> {
     Bool(bool),
     /// A number written as an integer that fits 64 bits.
     Integer(i128),
-    /// Any other number: `1.0`, `1e0`, `-0`, too great.
+    /// Any other number: `1.0`, `1e0`, `-0`, `1e400`.
     Number,
     /// A string.
     String(Cow<'a, str>),
+    /// A string that is no text: it holds a lone surrogate.
+    NoText,
     /// An array.
     Array(Vec<Json<'a>>),
     /// An object, in the order in which it was written.
@@ -72,6 +74,9 @@ struct Tracker<'a> {
     fault: Option<Located>,
     /// Whether fields named [`RAW_FIELD`] of the body or of `orders` are left as text.
     keeps_raw: bool,
+    /// Whether each value is taken apart by itself, so that one that nothing can stand for does not spoil
+    /// the whole.
+    one_by_one: bool,
 }
 
 impl Tracker<'_> {
@@ -123,12 +128,36 @@ pub(crate) fn push_index(pointer: &mut String, index: usize) {
 /// Parses a body. Fields that are kept as sent stay text.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, Located> {
     let mut tracker = Tracker { keeps_raw: true, ..Tracker::default() };
+    let error = match parse_all(bytes, &mut tracker) {
+        Ok(json) => return Ok(json),
+        Err(error) => error,
+    };
+    if tracker.fault.is_none() {
+        // The grammar may be good and one value not: that is the fault of its field, and of no other.
+        let mut again = Tracker { keeps_raw: true, one_by_one: true, ..Tracker::default() };
+        match parse_all(bytes, &mut again) {
+            Ok(json) => return Ok(json),
+            Err(_) => tracker.fault = again.fault,
+        }
+    }
+    Err(refused(tracker, &error, Code::MalformedJson))
+}
+
+fn parse_all<'a>(bytes: &'a [u8], tracker: &mut Tracker<'a>) -> serde_json::Result<Json<'a>> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = Seed(&mut tracker).deserialize(&mut deserializer).and_then(|json| {
-        deserializer.end()?;
-        Ok(json)
-    });
-    parsed.map_err(|error| refused(tracker, &error, Code::MalformedJson))
+    let json = Seed(tracker).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(json)
+}
+
+/// Parses the text of one value whose grammar is known to be good.
+fn parse_one<'a>(text: &'a str, tracker: &mut Tracker<'a>) -> serde_json::Result<Json<'a>> {
+    let parsed = serde_json::Deserializer::from_str(text).deserialize_any(Seed(tracker));
+    match text.as_bytes().first() {
+        Some(b'"') => Ok(parsed.unwrap_or(Json::NoText)),
+        Some(b'-' | b'0'..=b'9') => Ok(parsed.unwrap_or(Json::Number)),
+        Some(_) | None => parsed,
+    }
 }
 
 /// Parses the text of a value whose grammar is already known to be good. So what fails here is a string
@@ -154,6 +183,10 @@ impl<'a> DeserializeSeed<'a> for Seed<'_, 'a> {
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Json<'a>, D::Error> {
         if self.0.is_raw() {
             return <&RawValue>::deserialize(deserializer).map(|raw| Json::Raw(raw.get()));
+        }
+        if self.0.one_by_one {
+            let raw = <&RawValue>::deserialize(deserializer)?;
+            return parse_one(raw.get(), self.0).map_err(serde::de::Error::custom);
         }
         deserializer.deserialize_any(self)
     }
@@ -304,7 +337,7 @@ mod tests {
         assert_eq!(parsed("18446744073709551615"), Some("Integer(18446744073709551615)".into()));
         assert_eq!(parsed("-9223372036854775808"), Some("Integer(-9223372036854775808)".into()));
         assert_eq!(parsed("0"), Some("Integer(0)".into()));
-        for other in ["1.0", "1e0", "-0", "18446744073709551616", "-9223372036854775809", "0.1", "1E5"] {
+        for other in ["1.0", "1e0", "-0", "18446744073709551616", "-9223372036854775809", "0.1", "1e400"] {
             assert_eq!(parsed(other), Some("Number".into()), "{other}");
         }
         for bad in ["01", "+1", "1.", ".5", "0x1", "NaN", "Infinity", "1_000"] {
@@ -322,14 +355,26 @@ mod tests {
         assert_eq!(fault("{'a':1}").0, Code::MalformedJson);
         assert_eq!(fault("// c\n{}").0, Code::MalformedJson);
         assert_eq!(fault("\u{feff}{}").0, Code::MalformedJson);
-        for lone in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\ud800x""#] {
-            assert_eq!(fault(&format!(r#"{{"a":{lone}}}"#)), (Code::MalformedJson, "/a".into()), "{lone}");
-            assert_eq!(fault(&format!(r#"{{{lone}:1}}"#)).0, Code::MalformedJson, "{lone}");
-        }
-        assert!(parse(br#"{"a":"\ud83d\ude00"}"#).is_ok());
         assert_eq!(fault_of(b"{\"a\":\"\xff\"}"), (Code::MalformedJson, "/a".into()));
         assert_eq!(fault_of(b"{\"a\":\"\xed\xa0\x80\"}"), (Code::MalformedJson, "/a".into()));
         assert_eq!(fault("{\"a\":\"\u{1}\"}"), (Code::MalformedJson, "/a".into()));
+    }
+
+    #[test]
+    fn a_string_that_is_no_text_does_not_spoil_the_rest() {
+        for lone in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\ud800x""#] {
+            let body = format!(r#"{{"a":[{lone}],"metadata":{{ }},"b":{{"c":"d","n":1e400}}}}"#);
+            let Ok(Json::Object(members)) = parse(body.as_bytes()) else { panic!("an object: {lone}") };
+            assert_eq!(members[0].1, Json::Array(vec![Json::NoText]), "{lone}");
+            assert_eq!(members[1].1, Json::Raw("{ }"));
+            let inner = vec![("c".into(), Json::String("d".into())), ("n".into(), Json::Number)];
+            assert_eq!(members[2].1, Json::Object(inner));
+            // A key has to be text, or it names nothing; and no other fault hides behind one.
+            assert_eq!(fault(&format!(r#"{{{lone}:1}}"#)).0, Code::MalformedJson, "{lone}");
+            assert_eq!(fault(&format!(r#"{{"a":{lone},"b":[{{"c":1,"c":1}}]}}"#)).1, "/b/0/c");
+            assert_eq!(fault(&format!(r#"{{"a":{lone},"b":tru}}"#)), (Code::MalformedJson, "/a".into()));
+        }
+        assert_eq!(parse(br#""\ud83d\ude00""#), Ok(Json::String("\u{1f600}".into())));
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) fn check(text: &str) -> Result<Arc<str>, Located> {
 fn find_nul(json: &Json<'_>, pointer: &mut String) -> Option<String> {
     let length = pointer.len();
     match json {
-        Json::Null | Json::Bool(_) | Json::Integer(_) | Json::Number | Json::Raw(_) => None,
+        Json::Null | Json::Bool(_) | Json::Integer(_) | Json::Number | Json::NoText | Json::Raw(_) => None,
         Json::String(text) => text.contains('\0').then(|| pointer.clone()),
         Json::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
             pointer.truncate(length);

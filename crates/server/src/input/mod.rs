@@ -2,9 +2,11 @@
 //! wrong with it, each with its pointer.
 
 pub(crate) mod campaigns;
+pub(crate) mod cases;
 pub(crate) mod cursor;
 pub(crate) mod field;
 pub(crate) mod json;
+pub(crate) mod keys;
 pub(crate) mod metadata;
 pub(crate) mod orders;
 pub(crate) mod payments;

@@ -37,7 +37,7 @@ pub(crate) fn read_pool(actor: &Arc<str>, body: &mut Object<'_, '_>) -> Option<O
         location: location?,
         supply: supply?,
         buckets: buckets?,
-        signed: Signed { actor: Arc::clone(actor), reason: Arc::from("") },
+        signed: Signed::new(Arc::clone(actor), ""),
     })
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn read_adjustment(pool: PoolId, body: &mut Object<'_, '_>) -> Option
         delta: delta?,
         kind: kind?,
         bucket: bucket?,
-        signed: Signed { actor: Arc::from(operator?.as_str()), reason: reason? },
+        signed: Signed::new(operator?.as_str(), reason?),
     })
 }
 

@@ -221,6 +221,11 @@ impl Item<'_, '_> {
         read
     }
 
+    /// The item as a plain value.
+    pub(crate) fn field<F: Field>(self, field: F) -> Option<F::Out> {
+        self.report.take(|| self.place.pointer(), field.read(self.json))
+    }
+
     /// The item as an object whose errors are its own and do not spoil the others.
     pub(crate) fn alone<T>(self, shape: impl FnOnce(&mut Object<'_, '_>) -> Option<T>) -> Result<T, Problem> {
         let mut report = Report::default();

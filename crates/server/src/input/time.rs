@@ -68,10 +68,14 @@ fn after_local_time(text: &str) -> Option<&str> {
     if (1..=9).contains(&digits) { fraction.get(digits..) } else { None }
 }
 
+/// `Z`, or an offset below a day. The library's parser allows more than RFC 3339 here, too.
 fn is_offset(text: &str) -> bool {
     match text.as_bytes() {
         [b'Z'] => true,
-        [b'+' | b'-', h1, h2, b':', m1, m2] => [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()),
+        [b'+' | b'-', hours @ .., b':', m1, m2] => {
+            let is_hour = matches!(hours, [b'0' | b'1', b'0'..=b'9'] | [b'2', b'0'..=b'3']);
+            is_hour && matches!([m1, m2], [b'0'..=b'5', b'0'..=b'9'])
+        }
         _ => false,
     }
 }
@@ -118,6 +122,9 @@ mod tests {
             "2026-03-29T24:00:00Z",
             "2026-03-29T12:00:00.Z",
             "2026-03-29T12:00:00+0100",
+            "2026-03-29T12:00:00+24:00",
+            "2026-03-29T12:00:00-25:59",
+            "2026-03-29T12:00:00+01:60",
             "2026-03-29T12:00:00+01:00[Europe/Berlin]",
             "2026-03-29T12:00:00Z ",
             "1774785600",

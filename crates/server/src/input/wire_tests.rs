@@ -8,7 +8,7 @@ use holdfast_wire as wire;
 use serde::Serialize;
 
 use super::reader::Object;
-use super::{campaigns, orders, payments, pools, read};
+use super::{campaigns, cases, orders, payments, pools, read};
 
 fn accepts<T, R>(request: &T, shape: impl FnOnce(&mut Object<'_, '_>) -> Option<R>) -> R
 where
@@ -157,4 +157,15 @@ fn notices_are_read() {
         ..by_id
     };
     accepts(&by_key, |body| payments::read_notice(provider(), body));
+}
+
+#[test]
+fn cases_are_read() {
+    let request = wire::ResolveCaseRequest {
+        action: "acknowledge".into(),
+        reason: "seen".into(),
+        operator: "ann".into(),
+    };
+    let read = accepts(&request, cases::read_resolve);
+    assert_eq!((read.operator.as_str(), &*read.reason), ("ann", "seen"));
 }

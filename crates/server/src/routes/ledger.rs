@@ -5,15 +5,19 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdfast_core::ledger::Entry;
 use holdfast_store::{LedgerFilter, LedgerPosition};
-use holdfast_wire::{LedgerEntryView, Page};
+use holdfast_wire::{LedgerEntryView, Page, neutral_cell};
 
 use super::page;
 use crate::accept::best_of;
 use crate::answer::{JSON, json};
 use crate::app::App;
+use crate::auth::Caller;
 use crate::input::field::{order_id_of, pool_id_of};
 use crate::input::query::Query;
+use crate::openapi::parameters::{LedgerFilters, PageParameters};
+use crate::openapi::problems::{ANY, KEYED, QUERY, problems};
 use crate::problem::Problem;
+use crate::scope::{Mentioned, of_list};
 use crate::view;
 
 const CSV: &str = "text/csv";
@@ -39,20 +43,41 @@ const COLUMNS: [&str; 16] = [
     "reason",
 ];
 
-/// `GET /v1/ledger`
+problems! {
+    /// Problems of the list.
+    LedgerProblems = ANY, KEYED, QUERY;
+}
+
+/// Lists ledger entries, as JSON or CSV
+///
+/// In CSV a text that a spreadsheet would take for a formula has an apostrophe before it.
+#[utoipa::path(
+    get, path = "/v1/ledger", tag = "ledger",
+    params(LedgerFilters, PageParameters),
+    responses(
+        (status = 200, description = "A page, also when it is empty.", content(
+            (Page<LedgerEntryView> = "application/json"), (String = "text/csv"),
+        ), headers(("X-Next-Cursor" = String, description = "Only with CSV: where the next page begins."))),
+        LedgerProblems
+    )
+)]
 pub(crate) async fn list_entries(
     State(app): State<App>,
+    caller: Caller,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let form = best_of(&headers, &[JSON, CSV])?;
     let mut query = Query::new(query.as_deref())?;
-    let filter = LedgerFilter {
+    let mut filter = LedgerFilter {
         pool: query.number_id("pool_id", pool_id_of),
         order: query.number_id("order_id", order_id_of),
+        ..LedgerFilter::default()
     };
     let asked = query.page::<LedgerPosition>();
     let asked = query.finish(asked)?;
+    let mentioned = Mentioned { pool: filter.pool, order: filter.order, ..Mentioned::default() };
+    filter.scope = of_list(&app, &caller, mentioned).await?;
     let (entries, more) = app.store().ledger(filter, asked.page).await?;
     let position = |entry: &Entry| (entry.bucket, entry.seq);
     let shown = page(&entries, more, &asked.cursor, position, view::entry);
@@ -103,9 +128,8 @@ fn row(entry: &LedgerEntryView) -> [String; 16] {
     ]
 }
 
-/// A text cell that no spreadsheet takes for a formula.
 fn safe(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
+    neutral_cell(text).into_owned()
 }
 
 #[cfg(test)]

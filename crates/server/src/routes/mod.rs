@@ -1,11 +1,18 @@
 //! Handlers, one file a resource: parse, one use case, shape.
 
+pub(crate) mod audit;
 pub(crate) mod campaigns;
+pub(crate) mod cases;
+pub(crate) mod docs;
+pub(crate) mod events;
+pub(crate) mod exports;
 pub(crate) mod health;
+pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod orders;
 pub(crate) mod payments;
 pub(crate) mod pools;
+pub(crate) mod settlement;
 
 use holdfast_wire::Page;
 

@@ -6,46 +6,165 @@ use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use holdfast_core::command::{OrderAction, Outcome, Signed};
-use holdfast_core::id::{OrderId, OrderKey};
-use holdfast_core::order::{Order, State as OrderState};
-use holdfast_engine::{Engine, PlaceRequest};
+use holdfast_core::command::{How, OrderAction, Outcome, Signed};
+use holdfast_core::id::{OrderId, OrderKey, PoolId};
+use holdfast_core::order::{Allocation, Line, Order, State as OrderState};
+use holdfast_core::stock::BucketKey;
+use holdfast_core::time::Timestamp;
+use holdfast_engine::{Engine, PlaceRequest, RequestedLine};
 use holdfast_store::{OrderFilter, Page as StorePage};
-use holdfast_wire::{BatchResult, BatchView};
+use holdfast_wire::{
+    BatchResult, BatchView, CancelRequest, Code, OrderView, Page, PaymentAttemptRequest, PlaceBatchRequest,
+    PlaceOrderRequest, RefundRequest,
+};
 use tokio::task::JoinSet;
 
 use super::page;
 use crate::answer::{OrderAnswer, json};
 use crate::app::{App, WritePermit};
-use crate::edge::RequestId;
+use crate::auth::Caller;
+use crate::edge::{Patience, RequestId};
 use crate::extract::{Named, WriteBody};
 use crate::input::field::pool_id_of;
 use crate::input::orders::{read_attempt, read_batch, read_cancel, read_place, read_refund};
 use crate::input::query::Query;
+use crate::openapi::parameters::{OrderFilters, OrderPath, PageParameters, WaitParameter};
+use crate::openapi::problems::{ANY, KEYED, NAMED, QUERY, WRITE, problems};
 use crate::problem::{Problem, Subject};
+use crate::scope::{Mentioned, of_list};
 use crate::view;
 
 /// Most orders of one batch that are under way at once.
 const BATCH_IN_FLIGHT_MAX: usize = 64;
 
-/// `POST /v1/orders`
-pub(crate) async fn place_order(State(app): State<App>, body: WriteBody) -> Result<Response, Problem> {
+/// How an order stands that a command does not fit.
+const OVER: &[Code] = &[
+    Code::AlreadySold,
+    Code::AlreadyReleased,
+    Code::AlreadyFailed,
+    Code::AlreadyRefunded,
+    Code::Cancelled,
+    Code::InReview,
+    Code::Conflict,
+];
+
+problems! {
+    /// Problems of a place.
+    PlaceProblems = ANY, KEYED, WRITE, NAMED, &[
+        Code::InvalidQuantity, Code::UnknownSku, Code::SoldOut, Code::AccountLimit, Code::AccountOpenHolds,
+        Code::CampaignNotOpen, Code::CampaignPaused, Code::CampaignClosed, Code::Frozen,
+        Code::AlreadyReleased, Code::AlreadyFailed, Code::AlreadyRefunded, Code::Cancelled,
+        Code::QueueTimeout, Code::Conflict, Code::OrderMismatch,
+    ];
+    /// Problems of a batch as a whole.
+    BatchProblems = ANY, KEYED, WRITE;
+    /// Problems of a list.
+    ListProblems = ANY, KEYED, QUERY;
+    /// Problems of one order.
+    OrderProblems = ANY, KEYED, QUERY, NAMED;
+    /// Problems of a cancel.
+    CancelProblems = ANY, KEYED, WRITE, NAMED, OVER, &[Code::InvalidQuantity, Code::NotHeld];
+    /// Problems of a payment attempt.
+    AttemptProblems = ANY, KEYED, WRITE, NAMED, OVER, &[Code::NotHeld, Code::HoldExpired, Code::KeyMismatch];
+    /// Problems of a refund.
+    RefundProblems = ANY, KEYED, WRITE, NAMED, OVER,
+        &[Code::InvalidQuantity, Code::NotSold, Code::RefundExceedsSold, Code::KeyMismatch];
+}
+
+/// Places an order
+///
+/// All lines or nothing. After a lost answer ask again with the same `order_no`: nothing is bought twice.
+#[utoipa::path(
+    post, path = "/v1/orders", tag = "orders",
+    request_body = PlaceOrderRequest,
+    responses(
+        (status = 201, description = "Held, or sold where the campaign sells at once.", body = OrderView, headers(("Location" = String, description = "The order."))),
+        (status = 200, description = "A repeat: the order as it stands now.", body = OrderView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
+        (status = 202, description = "Queued.", body = OrderView, headers(("Location" = String, description = "The order."))),
+        PlaceProblems
+    )
+)]
+pub(crate) async fn place_order(
+    State(app): State<App>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
     let place = body.read(read_place)?;
+    caller.allow(&place.key.campaign)?;
     let outcome = app.write(body.permit, |engine| async move { Ok(engine.place(place).await?) }).await?;
     OrderAnswer::of(outcome, Subject::NewInCampaign)?.into_placed()
 }
 
-/// `POST /v1/orders/batch`
+/// The benchmark's yardstick: takes the same body the same way, and answers with a fixed order.
+pub(crate) async fn place_constant(State(app): State<App>, body: WriteBody) -> Result<Response, Problem> {
+    let place = body.read(read_place)?;
+    let order = app.write(body.permit, |_| async move { Ok(constant_order(place)) }).await?;
+    OrderAnswer { order: Arc::new(order), how: How::Created, disposition: None }.into_placed()
+}
+
+/// Places up to 500 orders, each on its own
+#[utoipa::path(
+    post, path = "/v1/orders/batch", tag = "orders",
+    request_body = PlaceBatchRequest,
+    responses(
+        (status = 207, description = "One result an order, in their order; one that is wrong does not spoil the others.", body = BatchView),
+        BatchProblems
+    )
+)]
 pub(crate) async fn place_batch(
     State(app): State<App>,
     Extension(request_id): Extension<RequestId>,
+    caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    let orders = body.read(read_batch)?;
+    let mut orders = body.read(read_batch)?;
+    for order in &mut orders {
+        if let Ok(Err(problem)) = order.as_ref().map(|place| caller.allow(&place.key.campaign)) {
+            *order = Err(problem);
+        }
+    }
     let answers =
         app.write(body.permit, |engine| async move { Ok(place_all(&engine, orders).await) }).await?;
     let results = answers.into_iter().map(|answer| batch_result(answer, request_id.as_str())).collect();
     json(StatusCode::MULTI_STATUS, &BatchView { results })
+}
+
+/// A held order with this content.
+fn constant_order(place: PlaceRequest) -> Order {
+    let bucket = BucketKey { pool: PoolId(7), number: 0 };
+    let line = |line: RequestedLine| Line {
+        sku: line.sku,
+        location: line.location,
+        pool: bucket.pool,
+        placed_quantity: line.quantity,
+        quantity: line.quantity,
+        refunded: 0,
+        allocations: vec![Allocation { bucket, quantity: u64::from(line.quantity), restocked: 0 }],
+    };
+    Order {
+        id: OrderId(7),
+        key: place.key,
+        account: place.account,
+        state: OrderState::Held,
+        reason: None,
+        version: 1,
+        home: Some(bucket),
+        lines: place.lines.into_iter().map(line).collect(),
+        hold_seconds: 900,
+        hold_seconds_sent: None,
+        hold_ends_at: Some(Timestamp(900_000_000)),
+        due_at: None,
+        extended: false,
+        amount_due: place.amount_due,
+        refund_due: None,
+        attempts: Vec::new(),
+        payments: Vec::new(),
+        refunds: Vec::new(),
+        shortage: None,
+        metadata: place.metadata,
+        created_at: Timestamp(0),
+        updated_at: Timestamp(0),
+    }
 }
 
 /// Places the orders of a batch, each on its own; the answers in the batch's order.
@@ -93,36 +212,57 @@ fn batch_result(answer: Result<OrderAnswer, Problem>, request_id: &str) -> Batch
     }
 }
 
-/// `GET /v1/orders/{id}`
+/// Shows an order as it stands
+#[utoipa::path(
+    get, path = "/v1/orders/{id}", tag = "orders",
+    params(OrderPath, WaitParameter),
+    responses(
+        (status = 200, description = "The order.", body = OrderView),
+        OrderProblems
+    )
+)]
 pub(crate) async fn get_order(
     State(app): State<App>,
     Named(id): Named<OrderId>,
+    Extension(patience): Extension<Patience>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut query = Query::new(query.as_deref())?;
-    // Nothing is queued yet, so there is never anything to wait for.
-    query.wait("wait");
+    let wait = query.wait("wait").unwrap_or_default();
     query.finish(Some(()))?;
-    let order = app.store().order(id).await?;
+    patience.extend(wait);
+    let order = app.engine().order_when_decided(id, wait).await?;
     json(StatusCode::OK, &view::order(&*order.ok_or_else(|| Problem::not_found("there is no such order"))?))
 }
 
-/// `GET /v1/orders`
+/// Lists orders
+#[utoipa::path(
+    get, path = "/v1/orders", tag = "orders",
+    params(OrderFilters, PageParameters),
+    responses(
+        (status = 200, description = "A page, also when it is empty.", body = Page<OrderView>),
+        ListProblems
+    )
+)]
 pub(crate) async fn list_orders(
     State(app): State<App>,
+    caller: Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut query = Query::new(query.as_deref())?;
-    let filter = OrderFilter {
+    let mut filter = OrderFilter {
         campaign: query.id("campaign_id"),
         order_no: query.id("order_no"),
         state: query.word("state", OrderState::parse),
         account: query.id("account"),
         pool: query.number_id("pool_id", pool_id_of),
         refund_due: query.flag("refund_due"),
+        ..OrderFilter::default()
     };
     let asked = query.page::<OrderId>();
     let asked = query.finish(asked)?;
+    let (campaign, pool) = (filter.campaign.as_ref(), filter.pool);
+    filter.scope = of_list(&app, &caller, Mentioned { campaign, pool, order: None }).await?;
     let (orders, more) = orders_of(&app, filter, asked.page).await?;
     let shown = page(&orders, more, &asked.cursor, |order| order.id, |order| view::order(order));
     json(StatusCode::OK, &shown)
@@ -142,48 +282,81 @@ async fn orders_of(
     Ok((order.into_iter().filter(|order| filter.shows(order) && is_after(order)).collect(), false))
 }
 
-/// `POST /v1/orders/{id}/cancel`
+/// Cancels an order, or reduces lines of it
+#[utoipa::path(
+    post, path = "/v1/orders/{id}/cancel", tag = "orders",
+    params(OrderPath),
+    request_body = Option<CancelRequest>,
+    responses(
+        (status = 200, description = "The order as it stands now.", body = OrderView),
+        CancelProblems
+    )
+)]
 pub(crate) async fn cancel_order(
     State(app): State<App>,
     Named(id): Named<OrderId>,
+    caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let cancel = body.read_or_empty(read_cancel)?;
-    let outcome = change(&app, body.permit, id, cancel.action, cancel.reason).await?;
+    let outcome = change(&app, &caller, body.permit, id, cancel.action, cancel.reason).await?;
     OrderAnswer::of(outcome, Subject::Named)?.into_order()
 }
 
-/// `POST /v1/orders/{id}/payment-attempts`
+/// Says that a payment has begun
+#[utoipa::path(
+    post, path = "/v1/orders/{id}/payment-attempts", tag = "orders",
+    params(OrderPath),
+    request_body = PaymentAttemptRequest,
+    responses(
+        (status = 201, description = "Recorded.", body = OrderView),
+        (status = 200, description = "Recorded before: the order as it stands now.", body = OrderView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
+        AttemptProblems
+    )
+)]
 pub(crate) async fn begin_payment(
     State(app): State<App>,
     Named(id): Named<OrderId>,
+    caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let attempt = body.read(read_attempt)?;
-    let outcome = change(&app, body.permit, id, attempt, Arc::from("")).await?;
+    let outcome = change(&app, &caller, body.permit, id, attempt, Arc::from("")).await?;
     OrderAnswer::of(outcome, Subject::Named)?.into_added()
 }
 
-/// `POST /v1/orders/{id}/refunds`
+/// Refunds units of an order
+#[utoipa::path(
+    post, path = "/v1/orders/{id}/refunds", tag = "orders",
+    params(OrderPath),
+    request_body = RefundRequest,
+    responses(
+        (status = 201, description = "Refunded.", body = OrderView),
+        (status = 200, description = "Refunded before: the order as it stands now.", body = OrderView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
+        RefundProblems
+    )
+)]
 pub(crate) async fn refund_order(
     State(app): State<App>,
     Named(id): Named<OrderId>,
+    caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let refund = body.read(read_refund)?;
     let (lines, reason) = (refund.lines.clone(), Arc::clone(&refund.reason));
-    let outcome = change(&app, body.permit, id, OrderAction::Refund(refund), reason).await?;
+    let outcome = change(&app, &caller, body.permit, id, OrderAction::Refund(refund), reason).await?;
     OrderAnswer::of(outcome, Subject::Refund(&lines))?.into_added()
 }
 
 /// Changes an order in the name of whoever has the key.
 async fn change(
     app: &App,
+    caller: &Caller,
     permit: WritePermit,
     id: OrderId,
     action: OrderAction,
     reason: Arc<str>,
 ) -> Result<Outcome, Problem> {
-    let signed = Signed { actor: Arc::clone(app.actor()), reason };
+    let signed = Signed::new(Arc::clone(caller.actor()), reason);
     app.write(permit, |engine| async move { Ok(engine.change(id, action, signed).await?) }).await
 }

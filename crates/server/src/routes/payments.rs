@@ -7,27 +7,53 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use holdfast_core::command::{OrderAction, Signed};
 use holdfast_core::id::{OrderId, Provider};
-use holdfast_wire::NotificationView;
+use holdfast_wire::{Code, NotificationView, PaymentNotification};
 
 use crate::answer::{OrderAnswer, json};
 use crate::app::App;
-use crate::auth::{check_key, unauthenticated};
+use crate::auth::{Caller, identify, unauthenticated};
 use crate::extract::{Named, WriteBody};
 use crate::input::payments::{OrderName, read_notice};
+use crate::openapi::parameters::ProviderPath;
+use crate::openapi::problems::{ANY, KEYED, NAMED, WRITE, problems};
 use crate::problem::{Problem, Subject};
+use crate::roles::NOTIFIERS;
 use crate::signature;
 use crate::view;
 
-/// `POST /v1/payments/{provider}/notifications`
+problems! {
+    /// Problems of a notice.
+    NoticeProblems = ANY, KEYED, WRITE, NAMED, &[Code::InvalidTime, Code::Conflict, Code::KeyMismatch];
+}
+
+/// Takes what a payment provider says
+///
+/// A provider with secrets signs its notices; one without needs a key. The order is named by `order_id`, or by
+/// `campaign_id` and `order_no`. A notice for an order that is not known yet is 404: send it again.
+#[utoipa::path(
+    post, path = "/v1/payments/{provider}/notifications", tag = "payments", security(("key" = []), ("standard_webhooks" = []), ("stripe" = [])),
+    params(ProviderPath),
+    request_body = PaymentNotification,
+    responses(
+        (status = 200, description = "Understood, whatever became of it.", body = NotificationView),
+        NoticeProblems
+    )
+)]
 pub(crate) async fn notify(
     State(app): State<App>,
     Named(provider): Named<Provider>,
     headers: HeaderMap,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    check_sender(&app, &provider, &headers, &body)?;
-    let signed = Signed { actor: Arc::from(provider.as_str()), reason: Arc::from("") };
+    let caller = check_sender(&app, &provider, &headers, &body).await?;
+    let signed = Signed::new(provider.as_str(), "");
     let sent = body.read(|object| read_notice(provider, object))?;
+    if let Some(caller) = caller {
+        match &sent.order {
+            OrderName::Id(id) => caller.allow_order(&app, *id).await?,
+            OrderName::Key(key) => caller.allow(&key.campaign)?,
+        }
+    }
     let order = order_of(&app, sent.order).await?;
     let action = OrderAction::Notice(sent.notice);
     let work =
@@ -39,20 +65,21 @@ pub(crate) async fn notify(
     json(StatusCode::OK, &NotificationView { disposition: disposition.as_str().into(), order })
 }
 
-/// A provider with secrets signs; one without needs a key.
-fn check_sender(
+/// A provider with secrets signs; one without needs a key, whose scope then holds.
+async fn check_sender(
     app: &App,
     provider: &Provider,
     headers: &HeaderMap,
     body: &WriteBody,
-) -> Result<(), Problem> {
+) -> Result<Option<Caller>, Problem> {
     let secrets = app.secrets_of(provider);
     if secrets.is_empty() {
-        return check_key(app.auth(), headers);
+        return identify(app, headers, Arc::from(""), NOTIFIERS).await.map(Some);
     }
     if signature::verify(secrets, headers, &body.bytes, app.store().now()) {
-        return Ok(());
+        return Ok(None);
     }
+    app.failures().note();
     Err(unauthenticated("the signature does not verify"))
 }
 

@@ -3,26 +3,60 @@
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{MethodRouter, post};
 use holdfast_core::command::Outcome;
 use holdfast_core::id::PoolId;
 use holdfast_engine::Engine;
 use holdfast_store::{PoolFilter, PoolFreeze, PoolRow};
-use holdfast_wire::AdjustmentView;
+use holdfast_wire::{
+    AdjustPoolRequest, AdjustmentView, AvailabilityView, Code, OpenPoolRequest, Page, PoolView, SwitchRequest,
+};
 
 use super::page;
 use crate::answer::{json, made, unexpected};
 use crate::app::App;
+use crate::auth::Caller;
 use crate::extract::{Named, NoQuery, WriteBody};
 use crate::input::campaigns::read_switch;
 use crate::input::pools::{read_adjustment, read_pool};
 use crate::input::query::Query;
+use crate::openapi::parameters::{PageParameters, PoolFilters, PoolPath};
+use crate::openapi::problems::{ANY, KEYED, NAMED, QUERY, WRITE, problems};
 use crate::problem::{Problem, Subject};
+use crate::scope::{Mentioned, of_list};
 use crate::view;
 
-/// `POST /v1/pools`
-pub(crate) async fn open_pool(State(app): State<App>, body: WriteBody) -> Result<Response, Problem> {
-    let open = body.read(|object| read_pool(app.actor(), object))?;
+problems! {
+    /// Problems of a list.
+    ListProblems = ANY, KEYED, QUERY;
+    /// Problems of one pool.
+    PoolProblems = ANY, KEYED, QUERY, NAMED;
+    /// Problems of a new pool.
+    OpenProblems = ANY, KEYED, WRITE, NAMED, &[Code::InvalidQuantity, Code::Conflict];
+    /// Problems of an adjustment.
+    AdjustProblems = ANY, KEYED, WRITE, NAMED,
+        &[Code::InvalidQuantity, Code::Frozen, Code::StockInUse, Code::Conflict, Code::KeyMismatch];
+    /// Problems of a freeze.
+    FreezeProblems = ANY, KEYED, WRITE, NAMED;
+}
+
+/// Opens a pool of stock
+#[utoipa::path(
+    post, path = "/v1/pools", tag = "pools",
+    request_body = OpenPoolRequest,
+    responses(
+        (status = 201, description = "Opened. Supply is split evenly, the remainder to the lowest buckets.", body = PoolView),
+        (status = 200, description = "Opened before with the same content.", body = PoolView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
+        OpenProblems
+    )
+)]
+pub(crate) async fn open_pool(
+    State(app): State<App>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    let mut open = body.read(|object| read_pool(caller.actor(), object))?;
+    caller.allow(&open.campaign)?;
+    open.signed.via = caller.via();
     let work = |engine: Engine| async move { Ok(engine.open_pool(open).await?) };
     match app.write(body.permit, work).await? {
         Outcome::Pool { pool, buckets, created } => made(!created, &view::pool_of(&pool, &buckets)),
@@ -37,24 +71,44 @@ pub(crate) async fn open_pool(State(app): State<App>, body: WriteBody) -> Result
     }
 }
 
-/// `GET /v1/pools`
+/// Lists pools, exact
+#[utoipa::path(
+    get, path = "/v1/pools", tag = "pools",
+    params(PoolFilters, PageParameters),
+    responses(
+        (status = 200, description = "A page, also when it is empty.", body = Page<PoolView>),
+        ListProblems
+    )
+)]
 pub(crate) async fn list_pools(
     State(app): State<App>,
+    caller: Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut query = Query::new(query.as_deref())?;
-    let filter = PoolFilter {
+    let mut filter = PoolFilter {
         campaign: query.id("campaign_id"),
         sku: query.id("sku"),
         location: query.id("location"),
+        ..PoolFilter::default()
     };
     let asked = query.page::<PoolId>();
     let asked = query.finish(asked)?;
+    let mentioned = Mentioned { campaign: filter.campaign.as_ref(), ..Mentioned::default() };
+    filter.scope = of_list(&app, &caller, mentioned).await?;
     let (rows, more) = app.store().pools(filter, asked.page).await?;
     json(StatusCode::OK, &page(&rows, more, &asked.cursor, |row| row.pool.id, view::pool))
 }
 
-/// `GET /v1/pools/{id}`
+/// Shows a pool with its buckets, exact
+#[utoipa::path(
+    get, path = "/v1/pools/{id}", tag = "pools",
+    params(PoolPath),
+    responses(
+        (status = 200, description = "The pool.", body = PoolView),
+        PoolProblems
+    )
+)]
 pub(crate) async fn get_pool(
     State(app): State<App>,
     Named(id): Named<PoolId>,
@@ -63,7 +117,15 @@ pub(crate) async fn get_pool(
     json(StatusCode::OK, &view::pool(&row_of(&app, id).await?))
 }
 
-/// `GET /v1/pools/{id}/availability`
+/// Shows a pool's stock for display, with its age
+#[utoipa::path(
+    get, path = "/v1/pools/{id}/availability", tag = "pools",
+    params(PoolPath),
+    responses(
+        (status = 200, description = "What there was a moment ago.", body = AvailabilityView),
+        PoolProblems
+    )
+)]
 pub(crate) async fn get_availability(
     State(app): State<App>,
     Named(id): Named<PoolId>,
@@ -73,13 +135,25 @@ pub(crate) async fn get_availability(
     json(StatusCode::OK, &view::availability(&shown))
 }
 
-/// `POST /v1/pools/{id}/adjustments`
+/// Changes a pool's supply
+#[utoipa::path(
+    post, path = "/v1/pools/{id}/adjustments", tag = "pools",
+    params(PoolPath),
+    request_body = AdjustPoolRequest,
+    responses(
+        (status = 201, description = "Adjusted.", body = AdjustmentView),
+        (status = 200, description = "Adjusted before with the same content.", body = AdjustmentView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
+        AdjustProblems
+    )
+)]
 pub(crate) async fn adjust_pool(
     State(app): State<App>,
     Named(id): Named<PoolId>,
+    caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    let adjust = body.read(|object| read_adjustment(id, object))?;
+    let mut adjust = body.read(|object| read_adjustment(id, object))?;
+    adjust.signed.via = caller.via();
     let adjustment_id = adjust.adjustment_id.to_string();
     let work = |engine: Engine| async move { Ok(engine.adjust(adjust).await?) };
     match app.write(body.permit, work).await? {
@@ -99,16 +173,54 @@ pub(crate) async fn adjust_pool(
     }
 }
 
-/// `POST /v1/pools/{id}/{freeze,unfreeze}`
-pub(crate) fn freeze(frozen: bool) -> MethodRouter<App> {
-    post(move |State(app): State<App>, Named(id): Named<PoolId>, body: WriteBody| async move {
-        freeze_pool(&app, id, frozen, body).await
-    })
+/// Lets no stock out of a pool
+#[utoipa::path(
+    post, path = "/v1/pools/{id}/freeze", tag = "pools",
+    params(PoolPath),
+    request_body = SwitchRequest,
+    responses(
+        (status = 200, description = "The pool, also if nothing changed.", body = PoolView),
+        FreezeProblems
+    )
+)]
+pub(crate) async fn freeze_pool(
+    State(app): State<App>,
+    Named(id): Named<PoolId>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    set_frozen(&app, &caller, id, true, body).await
 }
 
-async fn freeze_pool(app: &App, id: PoolId, frozen: bool, body: WriteBody) -> Result<Response, Problem> {
+/// Ends a freeze of a pool
+#[utoipa::path(
+    post, path = "/v1/pools/{id}/unfreeze", tag = "pools",
+    params(PoolPath),
+    request_body = SwitchRequest,
+    responses(
+        (status = 200, description = "The pool, also if nothing changed.", body = PoolView),
+        FreezeProblems
+    )
+)]
+pub(crate) async fn unfreeze_pool(
+    State(app): State<App>,
+    Named(id): Named<PoolId>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    set_frozen(&app, &caller, id, false, body).await
+}
+
+async fn set_frozen(
+    app: &App,
+    caller: &Caller,
+    id: PoolId,
+    frozen: bool,
+    body: WriteBody,
+) -> Result<Response, Problem> {
     let signed = body.read(read_switch)?;
-    let set = PoolFreeze { id, frozen, operator: signed.operator, reason: signed.reason.to_string() };
+    let (operator, reason) = (signed.operator, signed.reason.to_string());
+    let set = PoolFreeze { id, frozen, operator, reason, via: caller.via() };
     let work = |engine: Engine| async move { Ok(engine.freeze_pool(set).await?) };
     match app.write(body.permit, work).await? {
         Ok(row) => json(StatusCode::OK, &view::pool(&row)),

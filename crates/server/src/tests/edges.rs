@@ -95,25 +95,6 @@ async fn request_ids_come_back_if_they_can_stand_in_a_log() {
 }
 
 #[tokio::test]
-async fn without_the_key_nothing_opens_but_health() {
-    let router = router_with(Auth::admin_key("k"), Limits::default());
-    let paths = ["/v1/orders", "/v1/ledger", "/v1/campaigns/c", "/v1/pools/x/availability"];
-    for path in paths {
-        for headers in [vec![], vec![("authorization", "Bearer wrong")]] {
-            let answer = ask(&router, request(Method::GET, path, &headers, Body::empty())).await;
-            assert_eq!((answer.status, answer.code()), (401, "unauthenticated"), "{path}");
-            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
-        }
-    }
-    assert_eq!(post(&router, "/v1/orders", &json!({})).await.status, 401);
-    assert_eq!(post(&router, "/v1/payments/plain/notifications", &json!({})).await.status, 401);
-    assert_eq!(get(&router, "/livez").await.status, 200);
-    assert_eq!(get(&router, "/readyz").await.status, 200);
-    let with_key = [("authorization", "Bearer k")];
-    assert_eq!(ask(&router, request(Method::GET, "/v1/orders", &with_key, Body::empty())).await.status, 200);
-}
-
-#[tokio::test]
 async fn writes_beyond_the_limit_are_turned_away_before_they_are_read() {
     let limits = Limits { writes_in_flight_max: 0, ..Limits::default() };
     let router = router_with(Auth::Off, limits);

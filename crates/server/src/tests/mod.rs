@@ -1,8 +1,11 @@
 //! The edges of the server over a real engine and the model store. What an order does is tested
 //! elsewhere; here it only has to come through.
 
+mod books;
 mod edges;
 mod flow;
+mod follow;
+mod keys;
 mod sockets;
 
 use std::collections::BTreeMap;
@@ -24,26 +27,32 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// An answer, read to its end.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    headers: HeaderMap,
-    json: Value,
-    text: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) json: Value,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    fn code(&self) -> &str {
+    pub(crate) fn code(&self) -> &str {
         self.json["code"].as_str().unwrap_or_default()
     }
 }
 
 fn config(auth: Auth, limits: Limits) -> Config {
     let payment_secrets = BTreeMap::from([("signing".to_owned(), vec![Secret::new(SECRET)])]);
-    Config { listen: "127.0.0.1:0".parse().expect("an address"), auth, payment_secrets, limits }
+    Config {
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        auth,
+        payment_secrets,
+        limits,
+        constant_answer: false,
+    }
 }
 
 fn engine() -> Engine {
@@ -52,15 +61,15 @@ fn engine() -> Engine {
     Engine::new(store, Arc::new(UuidV7), holdfast_engine::Config::default())
 }
 
-fn router_with(auth: Auth, limits: Limits) -> Router {
+pub(crate) fn router_with(auth: Auth, limits: Limits) -> Router {
     router(engine(), &config(auth, limits))
 }
 
-fn open_router() -> Router {
+pub(crate) fn open_router() -> Router {
     router_with(Auth::Off, Limits::default())
 }
 
-async fn ask(router: &Router, request: Request<Body>) -> Answer {
+pub(crate) async fn ask(router: &Router, request: Request<Body>) -> Answer {
     let response: Response<Body> = router.clone().oneshot(request).await.expect("an answer");
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, usize::MAX).await.expect("a body");
@@ -69,7 +78,12 @@ async fn ask(router: &Router, request: Request<Body>) -> Answer {
     Answer { status: parts.status.as_u16(), headers: parts.headers, json, text }
 }
 
-fn request(method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Request<Body> {
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Body>,
+) -> Request<Body> {
     let mut builder = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         builder = builder.header(*name, *value);
@@ -86,6 +100,25 @@ async fn post(router: &Router, path: &str, body: &Value) -> Answer {
     send(router, Method::POST, path, body).await
 }
 
-async fn get(router: &Router, path: &str) -> Answer {
+pub(crate) async fn get(router: &Router, path: &str) -> Answer {
     ask(router, request(Method::GET, path, &[], Body::empty())).await
+}
+
+/// A campaign `c` that is open, with a pool of `s`; the pool's id.
+async fn sale(router: &Router, supply: u64) -> String {
+    send(router, Method::PUT, "/v1/campaigns/c", &serde_json::json!({"name": "c"})).await;
+    let signed = serde_json::json!({"reason": "go", "operator": "olga"});
+    assert_eq!(post(router, "/v1/campaigns/c/open", &signed).await.status, 200);
+    let pool = serde_json::json!({"campaign_id": "c", "sku": "s", "supply": supply});
+    let made = post(router, "/v1/pools", &pool).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    made.json["id"].as_str().expect("an id").to_owned()
+}
+
+/// The next piece of a body that comes piece by piece; none at its end.
+async fn next_piece(body: &mut Body) -> Option<String> {
+    use axum::body::HttpBody;
+    let frame = std::future::poll_fn(|cx| std::pin::Pin::new(&mut *body).poll_frame(cx)).await?;
+    let bytes = frame.expect("unbroken").into_data().ok()?;
+    Some(String::from_utf8(bytes.to_vec()).expect("UTF-8"))
 }

@@ -26,7 +26,7 @@ pub type Subject = Arc<dyn Store>;
 /// The clock that it was opened with.
 pub type TestClock = Arc<ManualClock>;
 
-fn success(event: &str, payment: &str, amount: Option<i64>) -> OrderAction {
+pub(super) fn success(event: &str, payment: &str, amount: Option<i64>) -> OrderAction {
     OrderAction::Notice(Notice {
         provider: Provider::new("bank").expect("a good id"),
         event_id: EventId::new(event).expect("a good id"),
@@ -49,7 +49,7 @@ pub async fn a_place_takes_stock_and_writes_its_entry(store: Subject, clock: Tes
     assert_eq!((order.state, how, order.version), (State::Held, How::Created, 1));
     assert_eq!(order.hold_ends_at, Some(clock.now().plus_seconds(900)));
     assert_eq!(balances(&*store, 1).await, (6, 4, 0));
-    let filter = LedgerFilter { pool: None, order: Some(OrderId(7)) };
+    let filter = LedgerFilter { order: Some(OrderId(7)), ..LedgerFilter::default() };
     let (entries, more) = store.ledger(filter, Page { after: None, limit: 10 }).await.expect("ledger");
     assert_eq!((entries.len(), more), (1, false));
     let entry = entries.first().expect("one entry");
@@ -263,6 +263,7 @@ pub async fn a_frozen_pool_sells_nothing(store: Subject, _: TestClock) {
         frozen,
         operator: Operator::new("operator").expect("a good id"),
         reason: "test".into(),
+        via: None,
     };
     let row = store.freeze_pool(freeze(true)).await.expect("store").expect("a pool");
     assert!(row.pool.frozen);
@@ -301,14 +302,6 @@ pub async fn an_adjustment_is_applied_once(store: Subject, _: TestClock) {
     one(&*store, whole(&[1]), adjust("a3", 9)).await;
     assert_eq!(balances(&*store, 1).await, (10, 0, 0));
     assert_clean(&*store).await;
-}
-
-/// The first key stays.
-pub async fn the_admin_key_is_created_once(store: Subject, _: TestClock) {
-    assert_eq!(store.admin_key().await.expect("read"), None);
-    assert!(store.create_admin_key([1; 32]).await.expect("write"));
-    assert!(!store.create_admin_key([2; 32]).await.expect("write"));
-    assert_eq!(store.admin_key().await.expect("read"), Some([1; 32]));
 }
 
 /// The scan sees what is due, in order, page by page, and nothing else.

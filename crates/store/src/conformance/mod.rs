@@ -2,12 +2,18 @@
 //! `holdfast_store::conformance_suite!(open)`, where `open` makes an empty store with a given clock.
 
 mod behaviour;
+mod cases;
+mod keys;
 mod pages;
+mod settlement;
 mod support;
 mod walk;
 
 pub use behaviour::*;
+pub use cases::*;
+pub use keys::*;
 pub use pages::*;
+pub use settlement::*;
 pub use walk::*;
 
 /// Makes one test of each case. `$open` is `fn(Arc<dyn Clock>) -> impl Future<Output = (Arc<dyn Store>, T)>`,
@@ -26,11 +32,20 @@ macro_rules! conformance_suite {
             switches_hold_from_their_answer_on
             a_frozen_pool_sells_nothing
             an_adjustment_is_applied_once
-            the_admin_key_is_created_once
+            a_key_lives_until_it_ends
+            the_last_admin_key_stays
+            acts_are_kept_once_and_shown_newest_first
+            lists_keep_to_their_scope
+            a_new_incarnation_stops_sales_until_its_case_is_resolved
+            a_case_is_resolved_once
+            an_authority_knows_its_past_and_its_position
+            cases_are_listed_and_filtered
             overdue_orders_are_listed_longest_first
             the_clock_never_runs_behind_the_ledger
             pages_are_stable_under_inserts
             lists_are_filtered
+            a_settlement_is_what_the_rows_add_up_to
+            a_version_of_an_order_has_a_position
             a_random_walk_agrees_with_the_model
         );
     };

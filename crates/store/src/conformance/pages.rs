@@ -40,11 +40,11 @@ pub async fn pages_are_stable_under_inserts(store: Subject, _: TestClock) {
         }
     }
     assert_eq!(keys, ["no-10", "no-15", "no-20", "no-30", "no-35", "no-40"]);
-    let filter = LedgerFilter { pool: Some(PoolId(1)), order: None };
+    let filter = LedgerFilter { pool: Some(PoolId(1)), ..LedgerFilter::default() };
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let (entries, more) = store.ledger(filter, Page { after, limit: 3 }).await.expect("read");
+        let (entries, more) = store.ledger(filter.clone(), Page { after, limit: 3 }).await.expect("read");
         after = entries.last().map(|entry| (entry.bucket, entry.seq));
         seen.extend(entries.iter().map(|entry| entry.seq));
         if !more {

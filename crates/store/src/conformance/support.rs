@@ -18,7 +18,7 @@ pub(super) fn campaign_id() -> CampaignId {
 }
 
 pub(super) fn signed() -> Signed {
-    Signed { actor: "operator".into(), reason: "test".into() }
+    Signed::new("operator", "test")
 }
 
 /// A campaign that is open.
@@ -28,13 +28,20 @@ pub(super) async fn open_campaign(store: &dyn Store, policy: Policy) {
 }
 
 pub(super) async fn put(store: &dyn Store, policy: Policy) {
-    let put = PutCampaign { id: campaign_id(), name: "Sale".into(), starts_at: None, ends_at: None, policy };
+    let put = PutCampaign {
+        id: campaign_id(),
+        name: "Sale".into(),
+        starts_at: None,
+        ends_at: None,
+        policy,
+        via: None,
+    };
     store.put_campaign(put).await.expect("put");
 }
 
 pub(super) async fn switch(store: &dyn Store, switch: Switch) {
     let operator = Operator::new("operator").expect("a good id");
-    let switch = SwitchCampaign { id: campaign_id(), switch, operator, reason: "test".into() };
+    let switch = SwitchCampaign { id: campaign_id(), switch, operator, reason: "test".into(), via: None };
     store.switch_campaign(switch).await.expect("store").expect("allowed");
 }
 

@@ -9,7 +9,8 @@ use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
 
 use super::behaviour::{Subject, TestClock};
 use super::support::{
-    assert_clean, change, commit, open_campaign, open_pool, place, placed, put, signed, switch, whole,
+    assert_clean, campaign_id, change, commit, open_campaign, open_pool, place, placed, put, signed, switch,
+    whole,
 };
 use crate::contract::Store;
 use crate::model::ModelStore;
@@ -98,7 +99,8 @@ async fn rows(store: &dyn Store) -> String {
     let pools = store.pools(PoolFilter::default(), Page { after: None, limit: 10_000 }).await.expect("read");
     let ledger =
         store.ledger(LedgerFilter::default(), Page { after: None, limit: 100_000 }).await.expect("read");
-    format!("{orders:#?}\n{pools:#?}\n{ledger:#?}")
+    let settlement = store.settlement(campaign_id()).await.expect("read");
+    format!("{orders:#?}\n{pools:#?}\n{ledger:#?}\n{settlement:#?}")
 }
 
 /// The store under test does what the model does.

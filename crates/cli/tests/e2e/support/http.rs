@@ -19,6 +19,8 @@ pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     /// Null if it is no JSON.
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) raw: Vec<u8>,
 }
 
 impl Answer {
@@ -43,7 +45,14 @@ impl Answer {
 
 impl Http {
     pub(crate) fn new(base: &str) -> Self {
-        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().unwrap();
+        // The library wants its cryptography chosen, also where none is used. An error says that it is.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .tls_certs_only([])
+            .no_proxy()
+            .timeout(Duration::from_secs(30))
+            .build()
+            .unwrap();
         Self { base: base.to_owned(), client }
     }
 
@@ -76,7 +85,8 @@ impl Http {
         let response = request.send().await.ok()?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.bytes().await.ok()?;
-        Some(Answer { status, headers, body: serde_json::from_slice(&bytes).unwrap_or_default() })
+        let body = serde_json::from_slice(&bytes).unwrap_or_default();
+        Some(Answer { status, headers, body, raw: bytes.to_vec() })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

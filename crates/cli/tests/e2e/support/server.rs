@@ -34,6 +34,8 @@ pub(crate) async fn run(arguments: &[&str]) -> Output {
 pub(crate) struct Start {
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
+    /// Where its log goes; nowhere if it is not said.
+    pub(crate) log: Option<PathBuf>,
 }
 
 /// A running server, or one that a test has killed.
@@ -65,7 +67,11 @@ impl Server {
         let mut command = binary();
         command.args(["serve", "--listen", "127.0.0.1:0", "--database"]);
         command.arg(format!("sqlite:{}", database.display()));
-        command.args(&start.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.args(&start.arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(match &start.log {
+            Some(path) => Stdio::from(std::fs::File::create(path).unwrap()),
+            None => Stdio::null(),
+        });
         command.envs(start.environment.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().expect("the binary");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -104,6 +110,11 @@ impl Server {
     /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Sends SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        self.signal(Signal::HUP);
     }
 
     /// Sends SIGTERM and does not wait.

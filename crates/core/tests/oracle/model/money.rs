@@ -42,6 +42,7 @@ impl Model {
         let wrong = elsewhere || (order.sent.priced && notice.amount != Some(self.rules.right_amount));
         match order.state {
             St::Queued => "parked",
+            St::Failed | St::Sold | St::Refunded if elsewhere => "review",
             St::Failed | St::Refunded => "refund_due",
             St::Held => self.judge_held(id, notice, wrong),
             St::InReview if wrong => "review",
@@ -131,7 +132,10 @@ impl Model {
         let Some(order) = self.orders.get_mut(&id) else { return refused("not_found") };
         let content = (refund, lines.to_vec(), restock);
         if let Some(known) = order.refunds.iter().find(|known| known.0 == refund) {
-            return if *known == content { say("repeated") } else { refused("key_mismatch") };
+            // An absent wish is the policy's, which never changes here.
+            let meant = |asked: &(u32, Vec<(u32, u32)>, Option<bool>)| asked.2.unwrap_or(self.rules.restock);
+            let same = known.1 == content.1 && meant(known) == meant(&content);
+            return if same { say("repeated") } else { refused("key_mismatch") };
         }
         for (line, _) in lines {
             let Some(kept) = order.lines.get(*line as usize - 1) else { return refused("invalid_value") };

@@ -10,6 +10,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
+/// Its store, in its directory.
+pub(crate) const DATABASE: &str = "private.db";
+
 /// How long it may take to start.
 const START_MAX: Duration = Duration::from_secs(30);
 
@@ -30,15 +33,21 @@ pub(crate) struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Starts it and waits until it listens.
+    /// Starts it on an empty store and waits until it listens.
     pub(crate) async fn start() -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("holdfast-replay-").tempdir()?;
+        let directory = tempfile::Builder::new().prefix("holdfast-private-").tempdir()?;
+        Self::start_in(directory, &[]).await
+    }
+
+    /// Starts it in a directory, on the store there if there is one, with more arguments.
+    pub(crate) async fn start_in(directory: TempDir, arguments: &[&str]) -> Result<Self> {
         let log = File::create(directory.path().join("server.log"))?;
-        let database = directory.path().join("replay.db");
+        let database = directory.path().join(DATABASE);
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--auth", "off", "--database"])
             .arg(format!("sqlite:{}", database.display()))
+            .args(arguments)
             .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -59,6 +68,11 @@ impl PrivateServer {
             Ok(Err(error)) => Err(error).context("the private server cannot be heard"),
             Err(_) => bail!("the private server did not listen within {START_MAX:?}: {}", tail(&directory)),
         }
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
     }
 
     /// Where it listens.

@@ -1,0 +1,73 @@
+//! Figures: medians of rounds with their spread, and the environment that they were measured in.
+
+use serde::Serialize;
+
+/// The rounds of one figure.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rounds(Vec<f64>);
+
+impl Rounds {
+    pub(crate) fn add(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut values = self.0.clone();
+        values.sort_unstable_by(f64::total_cmp);
+        values
+    }
+
+    /// The middle one.
+    pub(crate) fn median(&self) -> f64 {
+        let values = self.sorted();
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Lowest and highest.
+    pub(crate) fn spread(&self) -> Spread {
+        let values = self.sorted();
+        let round = |value: Option<&f64>| rounded(value.copied().unwrap_or(f64::NAN));
+        Spread { min: round(values.first()), max: round(values.last()) }
+    }
+}
+
+/// To three digits after the point.
+pub(crate) fn rounded(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
+}
+
+/// Lowest and highest of the rounds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Spread {
+    min: f64,
+    max: f64,
+}
+
+/// What the figures were measured in.
+#[derive(Debug, Serialize)]
+pub(crate) struct Environment {
+    pub(crate) processors: usize,
+    pub(crate) store: String,
+    pub(crate) durability: &'static str,
+    pub(crate) stock: u64,
+    pub(crate) limits: &'static str,
+    pub(crate) stored_orders: u64,
+    pub(crate) connections: usize,
+    pub(crate) distribution: &'static str,
+    pub(crate) rounds: usize,
+    pub(crate) seconds_a_round: f64,
+    pub(crate) seed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_round() {
+        let mut rounds = Rounds::default();
+        [3.0, 1.0, 2.0].into_iter().for_each(|value| rounds.add(value));
+        assert_eq!(rounds.median(), 2.0);
+        assert_eq!((rounds.spread().min, rounds.spread().max), (1.0, 3.0));
+    }
+}

@@ -1,0 +1,189 @@
+//! Parameters that several operations share. Only their schemas are used: the handlers read them strictly
+//! by themselves.
+
+#![expect(dead_code, reason = "only the schemas are used")]
+
+use utoipa::IntoParams;
+
+/// A campaign in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct CampaignPath {
+    /// The campaign, as its operator named it.
+    #[param(min_length = 1, max_length = 128)]
+    id: String,
+}
+
+/// A pool in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct PoolPath {
+    /// The pool.
+    #[param(format = "uuid")]
+    id: String,
+}
+
+/// An order in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OrderPath {
+    /// The order.
+    #[param(format = "uuid")]
+    id: String,
+}
+
+/// A payment provider in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ProviderPath {
+    /// The payment provider.
+    #[param(min_length = 1, max_length = 128)]
+    provider: String,
+}
+
+/// Which page of a list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageParameters {
+    /// Most items of the page; 50 if absent.
+    #[param(minimum = 1, maximum = 500, required = false)]
+    limit: u32,
+    /// `next_cursor` of the page before, with the same filters.
+    #[param(min_length = 1, max_length = 1_024, required = false)]
+    cursor: String,
+}
+
+/// Which pools.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PoolFilters {
+    /// Only of this campaign.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    campaign_id: String,
+    /// Only of this SKU.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    sku: String,
+    /// Only at this location.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    location: String,
+}
+
+/// Which orders.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OrderFilters {
+    /// Only of this campaign.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    campaign_id: String,
+    /// Only with this number.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    order_no: String,
+    /// Only in this state.
+    #[param(schema_with = state, required = false)]
+    state: String,
+    /// Only of this account.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    account: String,
+    /// Only with stock of this pool.
+    #[param(format = "uuid", required = false)]
+    pool_id: String,
+    /// Only where money must go back, or only where none must.
+    #[param(required = false)]
+    refund_due: bool,
+}
+
+/// The states of an order.
+fn state() -> utoipa::openapi::schema::Object {
+    words(holdfast_core::order::State::ALL.iter().map(|state| state.as_str()))
+}
+
+/// One of the core's own words.
+fn words(words: impl Iterator<Item = &'static str>) -> utoipa::openapi::schema::Object {
+    utoipa::openapi::schema::ObjectBuilder::new()
+        .schema_type(utoipa::openapi::schema::Type::String)
+        .enum_values(Some(words))
+        .build()
+}
+
+/// How long to wait for an order.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WaitParameter {
+    /// Waits for the end of `queued`: seconds, at most 30, like `30s` or `30`.
+    #[param(
+        min_length = 1,
+        max_length = 3,
+        example = "1s",
+        pattern = "^([0-9]|[12][0-9]|30)s?$",
+        required = false
+    )]
+    wait: String,
+}
+
+/// Which ledger entries.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LedgerFilters {
+    /// Only of this pool.
+    #[param(format = "uuid", required = false)]
+    pool_id: String,
+    /// Only of this order.
+    #[param(format = "uuid", required = false)]
+    order_id: String,
+}
+
+/// A key in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct KeyPath {
+    /// The key's id: the part of it that is no secret.
+    #[param(min_length = 16, max_length = 16, pattern = "^[a-z0-9]{16}$")]
+    id: String,
+}
+
+/// Which acts.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ActFilters {
+    /// Only about this: kind and id, as they are shown.
+    #[param(max_length = 140, example = "campaign spring", required = false)]
+    subject: String,
+}
+
+/// A case in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct CasePath {
+    /// The case.
+    #[param(format = "uuid")]
+    id: String,
+}
+
+/// Which cases.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CaseFilters {
+    /// Only in this state.
+    #[param(schema_with = case_state, required = false)]
+    state: String,
+    /// Only of this kind.
+    #[param(schema_with = case_kind, required = false)]
+    kind: String,
+}
+
+fn case_state() -> utoipa::openapi::schema::Object {
+    words(holdfast_core::case::CaseState::ALL.iter().map(|state| state.as_str()))
+}
+
+fn case_kind() -> utoipa::openapi::schema::Object {
+    words(holdfast_core::case::CaseKind::ALL.iter().map(|kind| kind.as_str()))
+}
+
+/// Which stock is exported.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExportParameters {
+    /// The campaign.
+    #[param(min_length = 1, max_length = 128)]
+    campaign_id: String,
+}

@@ -1,0 +1,120 @@
+//! Which authority this is, and its cases.
+
+use holdfast_core::case::{Case, CaseAction, CaseKind, Resolution};
+use holdfast_core::id::{CaseId, Incarnation, Operator, OrderId, PoolId};
+use holdfast_core::refusal::Refusal;
+use holdfast_core::time::Timestamp;
+use holdfast_store::{Act, Authority, CaseFilter, Error, NewIncarnation, Page, ResolveCase, page_of};
+use rusqlite::{Connection, Row, params};
+
+use crate::acts;
+use crate::codec::{self, bytes, get, id};
+use crate::error::{Driver, corrupt};
+use crate::load::{many, one};
+use crate::query::{Query, blob, text};
+
+/// Whether an open case stops all sales. Read by every batch: one look into a small index.
+pub(crate) fn halted(db: &Connection) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM cases WHERE state = 'open' AND kind = 'incarnation')";
+    db.prepare_cached(sql).store()?.query_row([], |row| row.get(0)).store()
+}
+
+pub(crate) fn authority(db: &Connection) -> Result<Authority, Error> {
+    let incarnation = |row: &Row<'_>| codec::number_id(row, "incarnation").map(Incarnation);
+    let current = one(db, "SELECT incarnation FROM authority", [], incarnation)?;
+    let past = many(db, "SELECT incarnation FROM past_incarnation ORDER BY number", [], incarnation)?;
+    let sql = "SELECT coalesce(sum(ledger_seq), 0) AS positions, max(last_at) AS last_at FROM bucket";
+    let reached =
+        one(db, sql, [], |row| Ok((get::<i64>(row, "positions")?, get::<Option<i64>>(row, "last_at")?)))?;
+    let (positions, last_at) = reached.unwrap_or((0, None));
+    Ok(Authority {
+        incarnation: current.ok_or_else(|| corrupt("the authority's row is missing"))?,
+        past,
+        positions: u64::try_from(positions).map_err(|_| corrupt("a ledger position is negative"))?,
+        last_ledger_at: last_at.map(Timestamp),
+    })
+}
+
+/// Begins a new incarnation and opens its case.
+pub(crate) fn begin_incarnation(
+    db: &Connection,
+    begin: &NewIncarnation,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let ended = db
+        .execute(
+            "INSERT INTO past_incarnation (incarnation, ended_at) SELECT incarnation, ?1 FROM authority",
+            [now.0],
+        )
+        .store()?;
+    if ended != 1 {
+        return Err(corrupt("the authority's row is missing"));
+    }
+    db.execute("UPDATE authority SET incarnation = ?1", [bytes(begin.incarnation.0)]).store()?;
+    insert(db, &begin.case_at(now))
+}
+
+fn insert(db: &Connection, case: &Case) -> Result<(), Error> {
+    let sql = "INSERT INTO cases (id, kind, pool, order_id, evidence, opened_at, state) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let (pool, order) = (case.pool.map(|pool| bytes(pool.0)), case.order.map(|order| bytes(order.0)));
+    let (kind, state) = (case.kind.as_str(), case.state().as_str());
+    db.execute(sql, params![bytes(case.id.0), kind, pool, order, &*case.evidence, case.opened_at.0, state])
+        .store()?;
+    Ok(())
+}
+
+pub(crate) fn list(
+    db: &Connection,
+    filter: CaseFilter,
+    page: &Page<CaseId>,
+) -> Result<(Vec<Case>, bool), Error> {
+    let mut query = Query::new("SELECT * FROM cases");
+    query.and("state = ?", filter.state.map(|state| text(state.as_str())));
+    query.and("kind = ?", filter.kind.map(|kind| text(kind.as_str())));
+    query.and("id > ?", page.after.map(|after| blob(after.0)));
+    Ok(page_of(query.page("id", page.limit).run(db, case)?, page.limit))
+}
+
+pub(crate) fn resolve(
+    db: &Connection,
+    resolve: &ResolveCase,
+    now: Timestamp,
+) -> Result<Result<Case, Refusal>, Error> {
+    let known = one(db, "SELECT * FROM cases WHERE id = ?1", params![bytes(resolve.id.0)], case)?;
+    let Some(mut known) = known else { return Ok(Err(Refusal::UnknownCase)) };
+    match known.resolve(resolve.at(now)) {
+        Err(refusal) => return Ok(Err(refusal)),
+        Ok(false) => return Ok(Ok(known)),
+        Ok(true) => {}
+    }
+    let sql = "UPDATE cases SET state = 'resolved', action = ?2, operator = ?3, reason = ?4, decided_at = ?5 \
+               WHERE id = ?1 AND state = 'open'";
+    let (action, who, why) = (resolve.action.as_str(), resolve.operator.as_str(), &*resolve.reason);
+    match db.execute(sql, params![bytes(resolve.id.0), action, who, why, now.0]).store()? {
+        1 => acts::record(db, &Act::resolve_case(resolve), now)?,
+        count => return Err(Error::Data(format!("{count} cases resolved instead of 1"))),
+    }
+    Ok(Ok(known))
+}
+
+fn case(row: &Row<'_>) -> Result<Case, Error> {
+    let kind: String = get(row, "kind")?;
+    let mut case = Case::open(
+        CaseId(codec::number_id(row, "id")?),
+        CaseKind::parse(&kind).ok_or_else(|| corrupt(format_args!("unknown kind of case {kind:?}")))?,
+        get::<String>(row, "evidence")?.into(),
+        Timestamp(get(row, "opened_at")?),
+    );
+    case.pool = codec::optional_number_id(row, "pool")?.map(PoolId);
+    case.order = codec::optional_number_id(row, "order_id")?.map(OrderId);
+    if let Some(action) = get::<Option<String>>(row, "action")? {
+        case.resolution = Some(Resolution {
+            action: CaseAction::parse(&action).ok_or_else(|| corrupt("unknown action on a case"))?,
+            operator: id(row, "operator", Operator::new)?,
+            reason: get::<String>(row, "reason")?.into(),
+            at: Timestamp(get(row, "decided_at")?),
+        });
+    }
+    Ok(case)
+}

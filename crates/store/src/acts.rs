@@ -1,0 +1,256 @@
+//! Acts of operators: who did what, through which key and in which request. Written with the act, in the
+//! same transaction, and never changed.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use holdfast_core::campaign::{Campaign, Policy};
+use holdfast_core::command::{AdjustmentKind, Command, How, OrderAction, Outcome, Signed, Via};
+use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, PoolId};
+use holdfast_core::time::Timestamp;
+
+use crate::authority::ResolveCase;
+use crate::contract::{PoolFreeze, SwitchCampaign};
+use crate::keys::{KeyId, KeyRow, Scope};
+
+/// What an act was about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// A campaign.
+    Campaign(CampaignId),
+    /// A pool, and with it its campaign.
+    Pool(PoolId),
+    /// An order of a campaign.
+    Order(OrderId, CampaignId),
+    /// A case of the authority.
+    Case(CaseId),
+    /// A key: of no campaign, whatever its scope.
+    Key(KeyId),
+}
+
+impl About {
+    /// The subject as it is shown and asked for: the kind and the id.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Campaign(id) => format!("campaign {id}"),
+            Self::Pool(id) => format!("pool {id}"),
+            Self::Order(id, _) => format!("order {id}"),
+            Self::Case(id) => format!("case {id}"),
+            Self::Key(id) => format!("key {id}"),
+        }
+    }
+}
+
+/// An act to write down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Act {
+    /// What it was about.
+    pub about: About,
+    /// What was done, in a word.
+    pub action: &'static str,
+    /// The operator as the request named one; empty if it named none.
+    pub operator: Arc<str>,
+    /// Why, as the request said; may be empty.
+    pub reason: Arc<str>,
+    /// What changed, for people.
+    pub detail: String,
+    /// How it came in; none if the node itself acted.
+    pub via: Option<Arc<Via>>,
+}
+
+impl Act {
+    fn new(about: About, action: &'static str, detail: String, via: Option<&Arc<Via>>) -> Self {
+        let empty = || Arc::from("");
+        Self { about, action, operator: empty(), reason: empty(), detail, via: via.cloned() }
+    }
+
+    fn by(self, operator: &str, reason: &str) -> Self {
+        Self { operator: operator.into(), reason: reason.into(), ..self }
+    }
+
+    /// Whose key it was.
+    pub fn actor(&self) -> &str {
+        self.via.as_ref().map_or("holdfast", |via| &via.key)
+    }
+
+    /// A campaign was made or changed; none if it stayed as it was.
+    pub fn put_campaign(before: Option<&Campaign>, after: &Campaign, via: Option<&Arc<Via>>) -> Option<Self> {
+        let detail = match before {
+            None => "created".to_owned(),
+            Some(before) => changes(before, after),
+        };
+        let about = About::Campaign(after.id.clone());
+        (!detail.is_empty()).then(|| Self::new(about, "put_campaign", detail, via))
+    }
+
+    /// A switch was set.
+    pub fn switch(set: &SwitchCampaign) -> Self {
+        let about = About::Campaign(set.id.clone());
+        let act = Self::new(about, set.switch.as_str(), String::new(), set.via.as_ref());
+        act.by(set.operator.as_str(), &set.reason)
+    }
+
+    /// A pool was frozen or the freeze undone.
+    pub fn freeze(set: &PoolFreeze) -> Self {
+        let action = if set.frozen { "freeze" } else { "unfreeze" };
+        let act = Self::new(About::Pool(set.id), action, String::new(), set.via.as_ref());
+        act.by(set.operator.as_str(), &set.reason)
+    }
+
+    /// A case was decided.
+    pub fn resolve_case(set: &ResolveCase) -> Self {
+        let act = Self::new(About::Case(set.id), set.action.as_str(), String::new(), set.via.as_ref());
+        act.by(set.operator.as_str(), &set.reason)
+    }
+
+    /// A key was made.
+    pub fn create_key(key: &KeyRow, via: Option<&Arc<Via>>) -> Self {
+        let mut detail = format!("{:?}, role {}", key.name, key.role.as_str());
+        if let Some(campaigns) = key.scope.campaigns() {
+            let _ = write!(detail, ", campaigns {campaigns:?}");
+        }
+        if let Some(end) = key.expires_at {
+            let _ = write!(detail, ", until {end}");
+        }
+        Self::new(About::Key(key.id.clone()), "create_key", detail, via)
+    }
+
+    /// A key was revoked.
+    pub fn revoke_key(key: &KeyRow, via: Option<&Arc<Via>>) -> Self {
+        let detail = format!("{:?}, role {}", key.name, key.role.as_str());
+        Self::new(About::Key(key.id.clone()), "revoke_key", detail, via)
+    }
+
+    /// What a command of an operator did; none if it did nothing, or is no operator's.
+    pub fn of_command(command: &Command, outcome: &Outcome) -> Option<Self> {
+        match (command, outcome) {
+            (Command::OpenPool(open), Outcome::Pool { pool, created: true, .. }) => {
+                let detail = format!(
+                    "{} at {}, supply {}, buckets {}",
+                    open.sku, open.location, open.supply, open.buckets
+                );
+                let via = open.signed.via.as_ref();
+                Some(Self::new(About::Pool(pool.id), "open_pool", detail, via).by("", &open.signed.reason))
+            }
+            (Command::Adjust(adjust), Outcome::Adjusted { repeated: false, .. }) => {
+                let action = match adjust.kind {
+                    AdjustmentKind::Inbound => "inbound",
+                    AdjustmentKind::Adjust => "adjust",
+                };
+                let detail = format!("{:+}, adjustment {}", adjust.delta, adjust.adjustment_id);
+                let act = Self::new(About::Pool(adjust.pool), action, detail, adjust.signed.via.as_ref());
+                Some(act.by(&adjust.signed.actor, &adjust.signed.reason))
+            }
+            (Command::Order(change), Outcome::Order { order, how: How::Created | How::Changed, .. }) => {
+                let action = operator_action(&change.action)?;
+                let about = About::Order(order.id, order.key.campaign.clone());
+                let Signed { actor, reason, via } = &change.signed;
+                Some(Self::new(about, action, String::new(), via.as_ref()).by(actor, reason))
+            }
+            (Command::Place(_) | Command::Order(_) | Command::OpenPool(_) | Command::Adjust(_), _) => None,
+        }
+    }
+}
+
+/// The word for what only operators do to orders.
+fn operator_action(action: &OrderAction) -> Option<&'static str> {
+    match action {
+        OrderAction::Confirm => Some("confirm"),
+        OrderAction::Release => Some("release"),
+        OrderAction::Extend(_) => Some("extend"),
+        OrderAction::MarkRefunded(_) => Some("refunded"),
+        OrderAction::Land
+        | OrderAction::Cancel
+        | OrderAction::Reduce(_)
+        | OrderAction::Attempt(..)
+        | OrderAction::Notice(_)
+        | OrderAction::Refund(_)
+        | OrderAction::Expire => None,
+    }
+}
+
+/// What differs between a campaign before and after, field by field.
+fn changes(before: &Campaign, after: &Campaign) -> String {
+    let mut found = Vec::new();
+    let mut note = |name: &str, old: String, new: String| {
+        if old != new {
+            found.push(format!("{name} {old} -> {new}"));
+        }
+    };
+    macro_rules! compare {
+        ($($field:ident),*) => {{
+            // Taken apart whole: a field that comes later must be named here.
+            let Policy { $($field),* } = &before.policy;
+            $(note(stringify!($field), format!("{:?}", $field), format!("{:?}", after.policy.$field));)*
+        }};
+    }
+    note("name", format!("{:?}", before.name), format!("{:?}", after.name));
+    note("starts_at", format!("{:?}", before.starts_at), format!("{:?}", after.starts_at));
+    note("ends_at", format!("{:?}", before.ends_at), format!("{:?}", after.ends_at));
+    compare!(
+        hold_seconds,
+        hold_seconds_max,
+        payment_extension_seconds,
+        release_grace_ms,
+        notice_grace_seconds,
+        capture,
+        deadline_basis,
+        late_payment,
+        payment_failed,
+        review_seconds,
+        review_end,
+        restock_on_refund,
+        account_limit,
+        account_open_holds
+    );
+    found.join(", ")
+}
+
+/// Where an act stands in the trail: later ones have higher numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActId(pub u64);
+
+/// An act as it was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActRow {
+    /// Where it stands.
+    pub id: ActId,
+    /// When.
+    pub at: Timestamp,
+    /// Whose key it was: a name with the key's id, `anonymous`, or `holdfast` for the node itself.
+    pub actor: String,
+    /// The operator as the request named one.
+    pub operator: Option<Operator>,
+    /// What was done, in a word.
+    pub action: String,
+    /// What it was about: the kind and the id.
+    pub subject: String,
+    /// The campaign concerned, if it is one.
+    pub campaign: Option<CampaignId>,
+    /// Why.
+    pub reason: String,
+    /// What changed, for people.
+    pub detail: String,
+    /// The request.
+    pub request_id: Option<String>,
+}
+
+/// Which acts a list shows, the newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActFilter {
+    /// About this, exactly.
+    pub subject: Option<String>,
+    /// Of campaigns in this scope; acts about keys and cases are of none.
+    pub scope: Scope,
+}
+
+impl ActFilter {
+    /// Judges one act; the model store uses it.
+    pub fn shows(&self, act: &ActRow) -> bool {
+        let in_scope = match &act.campaign {
+            Some(campaign) => self.scope.allows(campaign),
+            None => self.scope == Scope::All,
+        };
+        in_scope && self.subject.as_ref().is_none_or(|subject| *subject == act.subject)
+    }
+}

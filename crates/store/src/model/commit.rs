@@ -1,0 +1,87 @@
+//! What a commit of the model reads and writes.
+
+use holdfast_core::command::Command;
+use holdfast_core::id::PoolId;
+use holdfast_core::order::PaymentOutcome;
+use holdfast_core::snapshot::{Changes, LockSet, Needs, Snapshot};
+
+use super::Rows;
+use crate::error::Error;
+
+impl Rows {
+    /// Every row that a batch may need.
+    pub(super) fn snapshot(&self, locks: &LockSet, commands: &[Command]) -> Snapshot {
+        let needs = Needs::of(commands);
+        let mut rows = Snapshot { campaigns: self.campaigns.clone(), ..Snapshot::default() };
+        rows.halted = self.own.halted();
+        rows.pools.clone_from(&self.pools);
+        for (id, pool) in &self.pools {
+            rows.pool_addresses.insert((pool.campaign.clone(), pool.sku.clone(), pool.location.clone()), *id);
+        }
+        let addressed = needs.pool_addresses.iter().filter_map(|(campaign, sku, location)| {
+            let address = ((*campaign).clone(), (*sku).clone(), (*location).clone());
+            rows.pool_addresses.get(&address).copied()
+        });
+        let complete: Vec<PoolId> = locks.pools.iter().copied().chain(addressed).collect();
+        for (key, bucket) in &self.buckets {
+            let whole = complete.contains(&key.pool);
+            if whole || locks.buckets.contains(key) {
+                rows.buckets.insert(*key, *bucket);
+            }
+            let alone = self.pools.get(&key.pool).is_some_and(|pool| pool.buckets == 1);
+            if whole || (alone && locks.buckets.contains(key)) {
+                rows.complete.insert(key.pool);
+            }
+        }
+        rows.orders.clone_from(&self.orders);
+        rows.order_keys.clone_from(&self.order_keys);
+        rows.usage.clone_from(&self.usage);
+        rows.adjustments.clone_from(&self.adjustments);
+        for (key, row) in &self.payments {
+            rows.events.insert(key.clone(), row.order);
+            if row.outcome == PaymentOutcome::Succeeded {
+                rows.successes.entry((row.provider.clone(), row.payment_id.clone())).or_insert(row.order);
+            }
+        }
+        rows
+    }
+
+    /// Applies changes, each on the condition that a database would check.
+    pub(super) fn apply(&mut self, changes: Changes) -> Result<(), Error> {
+        let unexpected = |what: &str| Error::Data(format!("unexpected row: {what}"));
+        for change in &changes.buckets {
+            if self.buckets.get(&change.bucket.key).map(|b| b.ledger_seq) != change.base_seq {
+                return Err(unexpected("bucket"));
+            }
+        }
+        for change in &changes.orders {
+            if self.orders.get(&change.order.id).map(|o| o.version) != change.base_version {
+                return Err(unexpected("order"));
+            }
+            if change.base_version.is_none() && self.order_keys.contains_key(&change.order.key) {
+                return Err(unexpected("order key"));
+            }
+        }
+        for entry in &changes.entries {
+            if self.ledger.contains_key(&(entry.bucket, entry.seq)) {
+                return Err(unexpected("ledger entry"));
+            }
+        }
+        for row in &changes.payments {
+            if self.payments.contains_key(&(row.provider.clone(), row.event_id.clone())) {
+                return Err(unexpected("payment event"));
+            }
+        }
+        let Changes { orders, entries, buckets, pools, usage, payments, adjustments } = changes;
+        self.pools.extend(pools.into_iter().map(|pool| (pool.id, pool)));
+        self.buckets.extend(buckets.into_iter().map(|change| (change.bucket.key, change.bucket)));
+        self.order_keys.extend(orders.iter().map(|change| (change.order.key.clone(), change.order.id)));
+        self.orders.extend(orders.into_iter().map(|change| (change.order.id, change.order)));
+        self.ledger.extend(entries.into_iter().map(|entry| ((entry.bucket, entry.seq), entry)));
+        self.usage.extend(usage);
+        self.payments
+            .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
+        self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Schemas that a type cannot say: the words that a field may have, and fields of which only the default is
+//! taken so far. Only for the OpenAPI document.
+//!
+//! The words stand here too because this crate does not know the core; a test of the server reads each of
+//! them with the strict reader.
+
+use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, SchemaType, Type};
+
+/// A text that is one of `words`.
+fn of(words: &[&str], description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .enum_values(Some(words.iter().copied()))
+        .description(Some(description))
+}
+
+/// The same, or `null` for the default. `null` must be among the values, too, or no null passes.
+fn optional(words: &[&str], description: &str) -> Object {
+    let values = words.iter().map(|word| serde_json::json!(word)).chain([serde_json::Value::Null]);
+    of(words, description)
+        .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+        .enum_values(Some(values))
+        .build()
+}
+
+pub(crate) fn capture() -> Object {
+    optional(&["hold", "immediate"], "Hold first, or sell at once.")
+}
+
+pub(crate) fn deadline_basis() -> Object {
+    optional(&["received_at", "provider_paid_at"], "Whose time decides whether a payment was in time.")
+}
+
+pub(crate) fn late_payment() -> Object {
+    optional(&["retake_else_refund", "refund", "review"], "What a payment after the end of the hold does.")
+}
+
+pub(crate) fn payment_failed() -> Object {
+    optional(&["keep", "release"], "Whether a failed payment ends the hold.")
+}
+
+pub(crate) fn review_end() -> Object {
+    optional(&["release", "person"], "What the end of a review does.")
+}
+
+pub(crate) fn path() -> Object {
+    optional(&["batched"], "How orders reach the authority.")
+}
+
+pub(crate) fn routing() -> Object {
+    optional(&["order_hash"], "Which bucket an order tries first.")
+}
+
+pub(crate) fn adjustment_kind() -> Object {
+    of(&["inbound", "adjust"], "New stock, or a correction. Inbound stock is not negative.").build()
+}
+
+pub(crate) fn case_action() -> Object {
+    of(&["acknowledge"], "What is decided.").build()
+}
+
+pub(crate) fn payment_outcome() -> Object {
+    of(&["succeeded", "failed"], "What the provider says.").build()
+}
+
+/// The campaigns of a key: their names have bounds of their own, which the field's attributes cannot say.
+pub(crate) fn campaigns() -> Array {
+    let name = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .min_length(Some(1))
+        .max_length(Some(128));
+    ArrayBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
+        .items(name)
+        .min_items(Some(1))
+        .max_items(Some(100))
+        .description(Some("The campaigns that it is for; absent: all of them."))
+        .build()
+}
+
+/// A field that is not built yet.
+pub(crate) fn only_null() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Null))
+        .description(Some("Not built yet: only null is taken."))
+        .build()
+}
+
+/// A map that is not built yet.
+pub(crate) fn only_empty() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
+        .max_properties(Some(0))
+        .description(Some("Not built yet: only an empty object is taken."))
+        .build()
+}
+
+pub(crate) fn role() -> Object {
+    of(&["buyer", "payments", "read", "operator", "admin"], "What the key may do.").build()
+}
