@@ -14,8 +14,9 @@ use rusqlite::Connection;
 
 use crate::error::Driver;
 
-/// Rows written after which the thread copies.
-const ROWS: u64 = 2_000;
+/// Commands committed after which the thread copies. Little and often: the flush of a large copy holds up the
+/// flushes of the log, which the buyers wait for.
+const COMMANDS: u64 = 300;
 /// Frames (pages) of the log beyond which the writer makes it begin anew.
 const FRAMES: i64 = 4_000;
 /// How long the thread waits for work before it looks by itself: after a lull the log is copied whole.
@@ -25,7 +26,7 @@ const LULL: Duration = Duration::from_millis(500);
 pub(crate) struct Checkpoints {
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    rows: AtomicU64,
+    commands: AtomicU64,
     is_long: Arc<AtomicBool>,
 }
 
@@ -44,19 +45,19 @@ impl Checkpoints {
             .name("sqlite-checkpoint".into())
             .spawn(move || run(&connection, &woken, &long))
             .map_err(|error| Error::Unavailable(error.to_string()))?;
-        Ok(Self { wake: Some(wake), thread: Some(thread), rows: AtomicU64::new(0), is_long })
+        Ok(Self { wake: Some(wake), thread: Some(thread), commands: AtomicU64::new(0), is_long })
     }
 
-    /// So many rows were committed. Between two transactions: the writer's connection copies the rest of a
+    /// So many commands were committed. Between two transactions: the writer's connection copies the rest of a
     /// log that has grown long.
-    pub(crate) fn committed(&self, rows: u64, writer: &Connection) {
+    pub(crate) fn committed(&self, commands: u64, writer: &Connection) {
         if self.is_long.swap(false, Ordering::SeqCst)
             && let Err(error) = copy(writer)
         {
             tracing::warn!(%error, "the log could not be copied; it grows until it can");
         }
-        if self.rows.fetch_add(rows, Ordering::Relaxed).saturating_add(rows) >= ROWS {
-            self.rows.store(0, Ordering::Relaxed);
+        if self.commands.fetch_add(commands, Ordering::Relaxed).saturating_add(commands) >= COMMANDS {
+            self.commands.store(0, Ordering::Relaxed);
             // A full channel means that the thread is about to look anyway.
             if let Some(wake) = &self.wake {
                 let _ = wake.try_send(());

@@ -118,10 +118,11 @@ impl Sale {
             buckets: 1,
             signed,
         };
-        match self.engine.open_pool(open).await? {
-            Outcome::Pool { .. } => Ok(()),
-            other => bail!("the pool does not open: {other:?}"),
+        let outcome = self.engine.open_pool(open).await?;
+        if !matches!(outcome, Outcome::Pool { .. }) {
+            bail!("the pool does not open: {outcome:?}");
         }
+        Ok(())
     }
 
     /// Places orders by many callers at once, until there are as many or the time is over; holds a second.

@@ -35,7 +35,7 @@ async fn shop(http: Http, told: Arc<Told>, numbers: Arc<AtomicU64>, gone: Arc<At
         let number = numbers.fetch_add(1, Ordering::SeqCst);
         let order_no = format!("o{number}");
         let lines = json!([{"sku": "CUP", "quantity": 1}, {"sku": "POT", "quantity": 1}]);
-        let lines = if number % 5 == 0 { lines } else { json!([{"sku": "CUP", "quantity": 1}]) };
+        let lines = if number.is_multiple_of(5) { lines } else { json!([{"sku": "CUP", "quantity": 1}]) };
         let body = json!({"campaign_id": "drop", "order_no": order_no, "account": "ann", "lines": lines});
         let Some(placed) = http.try_send("POST", "/v1/orders", Some(&body)).await else { return };
         if placed.status != 201 {

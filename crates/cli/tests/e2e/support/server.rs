@@ -107,11 +107,6 @@ impl Server {
         self.child.wait().await.unwrap()
     }
 
-    /// Whether it has ended.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
-    }
-
     /// Sends SIGHUP.
     pub(crate) fn hang_up(&self) {
         self.signal(Signal::HUP);
