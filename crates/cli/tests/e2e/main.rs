@@ -22,6 +22,7 @@ mod follow;
 mod fuzz;
 mod keys;
 mod openapi;
+mod pressure;
 mod race;
 mod sale;
 mod scenarios;
