@@ -65,8 +65,10 @@ impl SqliteStore {
         if rusqlite::version_number() < SQLITE_VERSION_MIN {
             return Err(Error::Unavailable(format!("SQLite {} is too old", rusqlite::version())));
         }
+        let path = &lock::one_name(path)?;
         let lock = lock::take(path)?;
         let mut connection = connect(path, 0)?;
+        check_whole(&connection)?;
         migrate::run(&mut connection)?;
         begin_start(&connection, options.incarnation)?;
         let clock = Arc::clone(&options.clock);
@@ -75,6 +77,17 @@ impl SqliteStore {
             .map_err(|error| Error::Unavailable(error.to_string()))?;
         Ok(Self { writer, readers: Readers::new(path), path: path.to_owned(), clock, _lock: lock })
     }
+}
+
+/// A file that is damaged (a backup copied over it beside its old log, a torn disk) must not sell.
+fn check_whole(connection: &Connection) -> Result<(), Error> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).store()?;
+    if found == "ok" {
+        return Ok(());
+    }
+    Err(Error::Corrupt(format!(
+        "the database file is damaged ({found}); restore a backup with `holdfast restore`"
+    )))
 }
 
 /// Opens a writing connection with the settings that the promises rest on.

@@ -155,6 +155,9 @@ impl Thread {
                 return;
             }
         }
+        // Stopped cleanly: nothing is left in the log, so that the database is one file. What a reader still
+        // holds is copied by the next start.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 
     /// One transaction for a group of jobs. A job that fails is undone alone.

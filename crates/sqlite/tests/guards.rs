@@ -97,6 +97,41 @@ async fn a_second_server_is_refused_and_a_reader_beside_it_is_not() {
 }
 
 #[tokio::test]
+async fn another_name_of_the_file_does_not_open_it_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("real.db");
+    let store = open(&path).unwrap();
+    let link = directory.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(open(&link), Err(Error::Unavailable(why)) if why.contains("another server")));
+    drop(store);
+    std::fs::hard_link(&path, directory.path().join("hard.db")).unwrap();
+    assert!(matches!(open(&path), Err(Error::Unavailable(why)) if why.contains("2 names")));
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_and_a_clean_stop_leaves_one_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("torn.db");
+    let store = open(&path).unwrap();
+    sell(&store).await;
+    drop(store);
+    let log = directory.path().join("torn.db-wal");
+    assert!(
+        !log.exists() || std::fs::metadata(&log).unwrap().len() == 0,
+        "the log is copied at a clean stop"
+    );
+    let mut bytes = std::fs::read(&path).unwrap();
+    // A page in the middle is torn; the header is whole.
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8_192].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    assert!(
+        matches!(open(&path), Err(Error::Corrupt(why)) if why.contains("holdfast restore") || why.contains("malformed"))
+    );
+}
+
+#[tokio::test]
 async fn a_newer_schema_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("newer.db");
