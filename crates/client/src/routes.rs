@@ -3,8 +3,8 @@
 use holdfast_wire::{
     AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, CaseView, LedgerEntryView,
     NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest, PaymentNotification,
-    PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest, SettlementView,
-    SwitchRequest,
+    PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest, ResolveOrderRequest,
+    SettlementView, SwitchRequest,
 };
 use reqwest::Method;
 use serde::de::DeserializeOwned;
@@ -134,6 +134,15 @@ impl Client {
     /// Refunds units of an order: 201, or 200 if that was done before.
     pub async fn refund_order(&self, id: &str, request: &RefundRequest) -> Result<Answer<OrderView>, Error> {
         self.write(Method::POST, &["orders", id, "refunds"], request).await
+    }
+
+    /// Decides on an order: confirm, release, extend, or money that went back.
+    pub async fn resolve_order(
+        &self,
+        id: &str,
+        request: &ResolveOrderRequest,
+    ) -> Result<Answer<OrderView>, Error> {
+        self.write(Method::POST, &["orders", id, "resolve"], request).await
     }
 
     /// A page of the cases that wait for a person.

@@ -89,6 +89,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::POST, "/v1/orders/{id}/payment-attempts", BUYERS, Reach::Order),
     // Money goes back: no buyer decides that.
     route(Method::POST, "/v1/orders/{id}/refunds", OPERATORS, Reach::Order),
+    route(Method::POST, "/v1/orders/{id}/resolve", OPERATORS, Reach::Order),
     route(Method::POST, "/v1/payments/{provider}/notifications", Access::Signed, Reach::Named),
     route(Method::GET, "/v1/ledger", READERS, Reach::Named),
     route(Method::GET, "/v1/exports/stock", READERS, Reach::Named),

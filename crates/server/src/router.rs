@@ -42,6 +42,7 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/orders/{id}/cancel", post(orders::cancel_order))
         .route("/v1/orders/{id}/payment-attempts", post(orders::begin_payment))
         .route("/v1/orders/{id}/refunds", post(orders::refund_order))
+        .route("/v1/orders/{id}/resolve", post(orders::resolve_order))
         .route("/v1/keys", post(keys::create_key).get(keys::list_keys))
         .route("/v1/keys/{id}", delete(keys::revoke_key))
         .route("/v1/audit", get(audit::list_acts))

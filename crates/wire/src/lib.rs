@@ -28,7 +28,7 @@ pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
 pub use request::{
     AdjustPoolRequest, CancelLine, CancelRequest, Money, OpenPoolRequest, PaymentAttemptRequest,
     PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest, PolicyRequest, PutCampaignRequest,
-    RefundLine, RefundRequest, SwitchRequest,
+    RefundLine, RefundRequest, ResolveOrderRequest, SwitchRequest,
 };
 pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView, SettlementView};
 pub use view::{

@@ -59,6 +59,10 @@ pub(crate) fn case_action() -> Object {
     of(&["acknowledge"], "What is decided.").build()
 }
 
+pub(crate) fn order_action() -> Object {
+    of(&["confirm", "release", "extend", "refunded"], "What is decided.").build()
+}
+
 pub(crate) fn payment_outcome() -> Object {
     of(&["succeeded", "failed"], "What the provider says.").build()
 }

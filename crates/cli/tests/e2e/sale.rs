@@ -184,3 +184,45 @@ async fn without_a_key_nothing_is_answered_but_health() {
     );
     server.finish().await;
 }
+
+#[tokio::test]
+async fn an_operator_decides_what_nobody_else_can() {
+    let server = Server::start().await;
+    let http = &server.http;
+    let policy = json!({
+        "late_payment": "review", "review_end": "person", "hold_seconds": 1, "release_grace_ms": 0,
+        "hold_seconds_max": 600,
+    });
+    http.campaign("spring", policy).await;
+    let pool = http.pool("spring", "CUP", 10, 1).await;
+    let resolve = async |id: &str, more: serde_json::Value| {
+        let mut body = json!({"operator": "ann", "reason": "asked the bank"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        http.post(&format!("/v1/orders/{id}/resolve"), &body).await
+    };
+    // Paid after the release: a person takes the stock again.
+    let late = http.place("spring", "late", "CUP", 2).await.text("id");
+    http.wait_for_state(&late, "released").await;
+    assert_eq!(http.pay(&late, "e1").await.text("disposition"), "review");
+    let confirmed = resolve(&late, json!({"action": "confirm"})).await;
+    assert_eq!((confirmed.status, confirmed.text("state")), (200, "sold".into()), "{confirmed:?}");
+    assert_eq!(resolve(&late, json!({"action": "confirm"})).await.code(), "already_sold");
+    // Begun and never heard of again: it waits for a person, who gives it back, or more time.
+    let begun = http.place("spring", "begun", "CUP", 3).await.text("id");
+    let attempt = json!({"attempt_id": "t1", "provider": "bank"});
+    http.post(&format!("/v1/orders/{begun}/payment-attempts"), &attempt).await;
+    http.wait_for_state(&begun, "in_review").await;
+    let no_time = resolve(&begun, json!({"action": "extend"})).await;
+    assert_eq!((no_time.status, no_time.faults()), (400, vec![("invalid_time".into(), "/until".into())]));
+    let released = resolve(&begun, json!({"action": "release"})).await;
+    assert_eq!((released.text("state"), released.text("reason")), ("released".into(), "operator".into()));
+    // Charged twice: the flag is cleared when the money went back.
+    http.pay(&late, "e2").await;
+    let due = http.get("/v1/orders?refund_due=true").await;
+    assert_eq!(due.body["items"][0]["id"], late.as_str());
+    assert_eq!(resolve(&late, json!({"action": "refunded", "payment_ids": ["pay-e2"]})).await.status, 200);
+    assert_eq!(http.get("/v1/orders?refund_due=true").await.body["items"], json!([]));
+    assert_eq!(resolve(&late, json!({"action": "refunded"})).await.code(), "conflict");
+    assert_eq!(http.balances(&pool).await, (8, 0, 2));
+    server.finish().await;
+}

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_core::command::{Keep, OrderAction};
-use holdfast_core::id::OrderKey;
-use holdfast_core::order::{LINES_MAX, Money, Refund, RefundLine};
+use holdfast_core::id::{OrderKey, PaymentId};
+use holdfast_core::order::{LINES_MAX, Money, ORDER_RECORDS_MAX, Refund, RefundLine};
 use holdfast_core::stock::QUANTITY_MAX;
 use holdfast_engine::{PlaceRequest, RequestedLine};
 use holdfast_wire::Code;
 
-use super::campaigns::SECONDS;
+use super::campaigns::{SECONDS, SwitchInput, read_switch};
 use super::field::{
-    AMOUNT, Currency, Flag, OnlyEmpty, TEXT_CHARS_MAX, id, integer, quantity, quantity_in, text,
+    AMOUNT, Currency, Flag, OnlyEmpty, TEXT_CHARS_MAX, id, integer, quantity, quantity_in, text, word,
 };
 use super::pools::read_location;
 use super::reader::Object;
+use super::time::instant;
 use crate::problem::Problem;
 
 /// Most orders of a batch.
@@ -120,6 +121,60 @@ fn read_refund_line(body: &mut Object<'_, '_>) -> Option<RefundLine> {
     let line = body.required("line", line_number());
     let quantity = body.required("quantity", quantity());
     Some(RefundLine { line: line?, quantity: quantity? })
+}
+
+/// What an operator may decide on an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Confirm,
+    Release,
+    Extend,
+    Refunded,
+}
+
+impl Decision {
+    /// Every one, as the contract spells it.
+    pub(crate) const WORDS: [(&'static str, Self); 4] = [
+        ("confirm", Self::Confirm),
+        ("release", Self::Release),
+        ("extend", Self::Extend),
+        ("refunded", Self::Refunded),
+    ];
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(word, _)| *word == text).map(|(_, decision)| *decision)
+    }
+}
+
+/// A decision with who made it and why.
+pub(crate) struct DecisionInput {
+    pub(crate) action: OrderAction,
+    pub(crate) signed: SwitchInput,
+}
+
+/// Reads an operator's decision. What belongs to another decision is refused.
+pub(crate) fn read_decision(body: &mut Object<'_, '_>) -> Option<DecisionInput> {
+    let decision = body.required("action", word(Decision::parse));
+    let until = body.optional("until", instant());
+    let payments =
+        body.optional_array("payment_ids", 1..=ORDER_RECORDS_MAX, |item| item.field(id::<PaymentId>()));
+    let signed = read_switch(body);
+    let (decision, until, payments) = (decision?, until?, payments?);
+    if until.is_some() != (decision == Decision::Extend) {
+        body.refuse("until", Code::InvalidTime, "belongs to extend, which needs it");
+        return None;
+    }
+    if payments.is_some() && decision != Decision::Refunded {
+        body.refuse("payment_ids", Code::InvalidValue, "belongs to refunded");
+        return None;
+    }
+    let action = match (decision, until) {
+        (Decision::Confirm, _) => OrderAction::Confirm,
+        (Decision::Release, _) => OrderAction::Release,
+        (Decision::Extend, until) => OrderAction::Extend(until?),
+        (Decision::Refunded, _) => OrderAction::MarkRefunded(payments.unwrap_or_default()),
+    };
+    Some(DecisionInput { action, signed: signed? })
 }
 
 #[cfg(test)]

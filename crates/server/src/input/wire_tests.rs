@@ -132,6 +132,16 @@ fn orders_are_read() {
         reason: "r".into(),
     };
     accepts(&refund, orders::read_refund);
+    let resolve = |action: &str| wire::ResolveOrderRequest {
+        action: action.into(),
+        reason: "r".into(),
+        operator: "o".into(),
+        until: (action == "extend").then(|| "2026-01-01T00:00:00Z".into()),
+        payment_ids: (action == "refunded").then(|| vec!["p".into()]),
+    };
+    for action in ["confirm", "release", "extend", "refunded"] {
+        accepts(&resolve(action), orders::read_decision);
+    }
 }
 
 #[test]

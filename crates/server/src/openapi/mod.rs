@@ -73,6 +73,7 @@ pub(crate) fn document() -> Value {
         orders::cancel_order,
         orders::begin_payment,
         orders::refund_order,
+        orders::resolve_order,
         payments::notify,
         ledger::list_entries,
         settlement::get_settlement,

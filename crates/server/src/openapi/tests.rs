@@ -15,6 +15,7 @@ use holdfast_wire::Code;
 use serde_json::Value;
 
 use crate::guidance::markdown;
+use crate::input::orders::Decision;
 use crate::input::pools::{PATH, ROUTING};
 use crate::roles::{Access, ROUTES, find};
 use crate::tests::{ask, get, open_router, request};
@@ -139,6 +140,7 @@ fn words_of(schema: &str, field: &str) -> Option<Vec<&'static str>> {
         ("OpenPoolRequest", "routing") => vec![ROUTING],
         ("PaymentNotification", "outcome") => all!(PaymentOutcome),
         ("ResolveCaseRequest", "action") => all!(CaseAction),
+        ("ResolveOrderRequest", "action") => Decision::WORDS.iter().map(|(word, _)| *word).collect(),
         ("CreateKeyRequest", "role") => all!(Role),
         _ => return None,
     })
@@ -157,7 +159,7 @@ fn the_words_of_requests_are_those_that_are_read() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 12);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use holdfast_engine::{Engine, PlaceRequest, RequestedLine};
 use holdfast_store::{OrderFilter, Page as StorePage};
 use holdfast_wire::{
     BatchResult, BatchView, CancelRequest, Code, OrderView, Page, PaymentAttemptRequest, PlaceBatchRequest,
-    PlaceOrderRequest, RefundRequest,
+    PlaceOrderRequest, RefundRequest, ResolveOrderRequest,
 };
 use tokio::task::JoinSet;
 
@@ -26,7 +26,9 @@ use crate::auth::Caller;
 use crate::edge::{Patience, RequestId};
 use crate::extract::{Named, WriteBody};
 use crate::input::field::pool_id_of;
-use crate::input::orders::{read_attempt, read_batch, read_cancel, read_place, read_refund};
+use crate::input::orders::{
+    DecisionInput, read_attempt, read_batch, read_cancel, read_decision, read_place, read_refund,
+};
 use crate::input::query::Query;
 use crate::openapi::parameters::{OrderFilters, OrderPath, PageParameters, WaitParameter};
 use crate::openapi::problems::{ANY, KEYED, NAMED, QUERY, WRITE, problems};
@@ -66,6 +68,9 @@ problems! {
     CancelProblems = ANY, KEYED, WRITE, NAMED, OVER, &[Code::InvalidQuantity, Code::NotHeld];
     /// Problems of a payment attempt.
     AttemptProblems = ANY, KEYED, WRITE, NAMED, OVER, &[Code::NotHeld, Code::HoldExpired, Code::KeyMismatch];
+    /// Problems of a decision.
+    DecisionProblems = ANY, KEYED, WRITE, NAMED, OVER,
+        &[Code::InvalidTime, Code::NotHeld, Code::HoldExpired, Code::SoldOut, Code::Frozen];
     /// Problems of a refund.
     RefundProblems = ANY, KEYED, WRITE, NAMED, OVER,
         &[Code::InvalidQuantity, Code::NotSold, Code::RefundExceedsSold, Code::KeyMismatch];
@@ -346,6 +351,28 @@ pub(crate) async fn refund_order(
     let (lines, reason) = (refund.lines.clone(), Arc::clone(&refund.reason));
     let outcome = change(&app, &caller, body.permit, id, OrderAction::Refund(refund), reason).await?;
     OrderAnswer::of(outcome, Subject::Refund(&lines))?.into_added()
+}
+
+/// Decides on an order
+///
+/// An operator's decision, with reason: confirm or release what is held or in review, extend a hold, or say that
+/// money which was due went back. It goes through the same states as everything else.
+#[utoipa::path(
+    post, path = "/v1/orders/{id}/resolve", tag = "orders",
+    params(OrderPath),
+    request_body = ResolveOrderRequest,
+    responses((status = 200, description = "The order as it stands now.", body = OrderView), DecisionProblems)
+)]
+pub(crate) async fn resolve_order(
+    State(app): State<App>,
+    Named(id): Named<OrderId>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    let DecisionInput { action, signed } = body.read(read_decision)?;
+    let signed = Signed { actor: signed.operator.as_str().into(), reason: signed.reason, via: caller.via() };
+    let work = |engine: Engine| async move { Ok(engine.change(id, action, signed).await?) };
+    OrderAnswer::of(app.write(body.permit, work).await?, Subject::Named)?.into_order()
 }
 
 /// Changes an order in the name of whoever has the key.
