@@ -25,6 +25,7 @@ struct Shared {
     limits: Limits,
     writes: Arc<Semaphore>,
     events: Arc<Semaphore>,
+    unverified: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     keyring: Keyring,
     failures: Failures,
@@ -39,6 +40,7 @@ impl App {
             limits: config.limits.clone(),
             writes: Arc::new(Semaphore::new(config.limits.writes_in_flight_max)),
             events: Arc::new(Semaphore::new(config.limits.events_max)),
+            unverified: Arc::new(Semaphore::new(config.limits.unverified_bodies_max)),
             exports: Arc::new(Semaphore::new(config.limits.exports_max)),
             keyring: Keyring::default(),
             failures: Failures::default(),
@@ -91,6 +93,13 @@ impl App {
     pub(crate) fn admit(&self) -> Result<WritePermit, Problem> {
         let permit = Arc::clone(&self.0.writes).try_acquire_owned();
         permit.map(WritePermit).map_err(|_| Problem::overloaded())
+    }
+
+    /// Leave to read the body of somebody who is not known yet. Strangers have room of their own: they can take
+    /// neither the memory nor the permits of those who are.
+    pub(crate) fn admit_unverified(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = Arc::clone(&self.0.unverified).try_acquire_owned();
+        permit.map_err(|_| Problem::overloaded())
     }
 
     /// Leave to read one order's events for a while.

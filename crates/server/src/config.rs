@@ -73,6 +73,10 @@ pub struct Limits {
     pub body_read_timeout: Duration,
     /// How long a request may take in all.
     pub request_timeout: Duration,
+    /// Most payment notices whose signature is not verified yet, at once.
+    pub unverified_bodies_max: usize,
+    /// How long a client may take nothing of its answer before its connection is cut.
+    pub write_stall_timeout: Duration,
     /// Most readers of orders' events, at once; more are refused with `overloaded`.
     pub events_max: usize,
     /// How often a reader of events hears that the connection is alive, and the order is read anew.
@@ -98,6 +102,8 @@ impl Default for Limits {
             tls_handshake_timeout: Duration::from_secs(5),
             body_read_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(20),
+            unverified_bodies_max: 128,
+            write_stall_timeout: Duration::from_secs(30),
             events_max: 1_000,
             events_keep_alive: Duration::from_secs(15),
             events_lifetime: Duration::from_secs(15 * 60),

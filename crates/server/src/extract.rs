@@ -121,15 +121,21 @@ impl FromRequest<App> for WriteBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let permit = app.admit()?;
-        let (mut parts, body) = request.into_parts();
-        NoQuery::from_request_parts(&mut parts, app).await?;
-        let has_type = check_content_type(&parts.headers)?;
-        let bytes = read_body(&parts.headers, body, app.limits()).await?;
-        if !has_type && !bytes.is_empty() {
-            return Err(unsupported("the body must be application/json"));
-        }
+        let bytes = whole_body(request, app).await?;
         Ok(Self { permit, bytes })
     }
+}
+
+/// The body of a write, of whoever sent it.
+pub(crate) async fn whole_body(request: Request, app: &App) -> Result<Bytes, Problem> {
+    let (mut parts, body) = request.into_parts();
+    NoQuery::from_request_parts(&mut parts, app).await?;
+    let has_type = check_content_type(&parts.headers)?;
+    let bytes = read_body(&parts.headers, body, app.limits()).await?;
+    if !has_type && !bytes.is_empty() {
+        return Err(unsupported("the body must be application/json"));
+    }
+    Ok(bytes)
 }
 
 impl WriteBody {

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
@@ -84,6 +85,7 @@ where
 #[derive(Debug, Clone)]
 pub(crate) struct Bounded {
     connections: Arc<Semaphore>,
+    write_stall: Duration,
 }
 
 impl<S> Accept<TcpStream, S> for Bounded {
@@ -98,12 +100,20 @@ impl<S> Accept<TcpStream, S> for Bounded {
 
 impl Bounded {
     fn new(limits: &Limits) -> Self {
-        Self { connections: Arc::new(Semaphore::new(limits.connections_max)) }
+        Self {
+            connections: Arc::new(Semaphore::new(limits.connections_max)),
+            write_stall: limits.write_stall_timeout,
+        }
     }
 
     fn admit<S>(&self, stream: TcpStream, service: S) -> io::Result<(Outspoken<TcpStream>, Counted<S>)> {
         let permit = self.permit(&stream)?;
-        Ok((Outspoken::new(stream), Counted::new(service, permit)))
+        Ok((Outspoken::new(stream, self.write_stall), Counted::new(service, permit)))
+    }
+
+    /// How long a client may take nothing.
+    pub(crate) const fn write_stall(&self) -> Duration {
+        self.write_stall
     }
 
     /// Leave for one more connection.

@@ -165,7 +165,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Secure {
                 return Err(io::Error::other("a request in the clear on the port of TLS"));
             }
             let (stream, service) = this.acceptor.accept(stream, service).await?;
-            Ok((Outspoken::new(stream), Counted::new(service, permit)))
+            Ok((Outspoken::new(stream, this.bounded.write_stall()), Counted::new(service, permit)))
         })
     }
 }

@@ -29,6 +29,9 @@ pub(crate) struct Outspoken<S> {
     /// What is left to write of the problem that stands for a bare refusal.
     problem: Bytes,
     linger: Option<Linger>,
+    stall: Duration,
+    /// When the connection is cut; none while the client takes what it is given.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 /// What is still read after a refusal.
@@ -39,8 +42,22 @@ struct Linger {
 }
 
 impl<S> Outspoken<S> {
-    pub(crate) fn new(stream: S) -> Self {
-        Self { stream, problem: Bytes::new(), linger: None }
+    /// A connection that is cut when its client takes nothing for so long.
+    pub(crate) fn new(stream: S, stall: Duration) -> Self {
+        Self { stream, problem: Bytes::new(), linger: None, stall, stalled: None }
+    }
+
+    /// Ends a write that has made no progress for too long: an answer that nobody reads must not keep a
+    /// connection and its memory for ever.
+    fn unless_stalled<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            self.stalled = None;
+            return poll;
+        }
+        let stall = self.stall;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + stall)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing of its answer")))
     }
 }
 
@@ -74,11 +91,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Outspoken<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.problem.is_empty() {
             let Some(problem) = problem_for(bytes) else {
-                return Pin::new(&mut self.stream).poll_write(cx, bytes);
+                let poll = Pin::new(&mut self.stream).poll_write(cx, bytes);
+                return self.unless_stalled(cx, poll);
             };
             self.problem = problem;
         }
-        self.poll_problem(cx, bytes.len())
+        let poll = self.poll_problem(cx, bytes.len());
+        self.unless_stalled(cx, poll)
     }
 
     fn poll_write_vectored(
@@ -89,7 +108,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Outspoken<S> {
         match parts {
             // A refusal is a head and nothing else.
             [head] => self.poll_write(cx, head),
-            parts => Pin::new(&mut self.stream).poll_write_vectored(cx, parts),
+            parts => {
+                let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+                self.unless_stalled(cx, poll)
+            }
         }
     }
 
@@ -98,7 +120,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Outspoken<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let poll = Pin::new(&mut self.stream).poll_flush(cx);
+        self.unless_stalled(cx, poll)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

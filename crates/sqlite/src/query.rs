@@ -9,13 +9,13 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{
     CampaignTotals, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow,
-    Scope, page_of,
+    Scope, page_of, page_of_orders,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::codec::{self, bytes, get};
-use crate::error::corrupt;
+use crate::error::{Driver, corrupt};
 use crate::load::{many, one};
 
 const TOTALS: &str = "SELECT campaign.*, totals.*, \
@@ -184,8 +184,14 @@ pub(crate) fn orders(
         filter.refund_due.map(|due| Value::Integer(i64::from(due))),
     );
     query.and("id > ?", page.after.map(|id| blob(id.0)));
-    let items = query.page("id", page.limit).run(db, |row| codec::order(row).map(Arc::new))?;
-    Ok(page_of(items, page.limit))
+    let query = query.page("id", page.limit);
+    let mut statement = db.prepare_cached(&query.sql).store()?;
+    let mut rows = statement.query(params_from_iter(query.values)).store()?;
+    let orders = std::iter::from_fn(|| match rows.next().store() {
+        Ok(row) => row.map(|row| codec::order(row).map(Arc::new)),
+        Err(error) => Some(Err(error)),
+    });
+    page_of_orders(orders, page.limit)
 }
 
 pub(crate) fn ledger(

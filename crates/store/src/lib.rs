@@ -33,6 +33,7 @@ pub use keys::{
     Scope,
 };
 pub use read::{
-    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
+    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, ORDER_PAGE_LINES_MAX, OrderFilter, Page,
+    PoolFilter, PoolRow, page_of, page_of_orders,
 };
 pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};

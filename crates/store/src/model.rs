@@ -34,6 +34,7 @@ use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::read::{
     CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
+    page_of_orders,
 };
 use crate::settlement::Settlement;
 
@@ -389,7 +390,7 @@ impl Store for ModelStore {
         let rows = self.rows();
         let found = after(&rows.orders, page.after.as_ref());
         let found = found.into_iter().map(|(_, order)| order).filter(|order| filter.shows(order));
-        Ok(page_of(found.collect(), page.limit))
+        page_of_orders(found.map(Ok), page.limit)
     }
 
     async fn ledger(

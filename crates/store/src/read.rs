@@ -19,6 +19,27 @@ pub struct Page<K> {
     pub limit: usize,
 }
 
+/// Most lines of all orders of one page: an order may have 1,000, and an answer is bounded. A page has at least
+/// one order.
+pub const ORDER_PAGE_LINES_MAX: usize = 5_000;
+
+/// A page of orders, cut by their lines too, and whether there are more. Takes no more orders than it needs.
+pub fn page_of_orders<E>(
+    orders: impl IntoIterator<Item = Result<Arc<Order>, E>>,
+    limit: usize,
+) -> Result<(Vec<Arc<Order>>, bool), E> {
+    let (mut page, mut lines) = (Vec::new(), 0_usize);
+    for order in orders {
+        let order = order?;
+        lines = lines.saturating_add(order.lines.len());
+        if page.len() >= limit || (!page.is_empty() && lines > ORDER_PAGE_LINES_MAX) {
+            return Ok((page, true));
+        }
+        page.push(order);
+    }
+    Ok((page, false))
+}
+
 /// A page's items, and whether there are more.
 pub fn page_of<T>(mut items: Vec<T>, limit: usize) -> (Vec<T>, bool) {
     let more = items.len() > limit;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::support::{Http, Raw, Server, place_body, run};
+use crate::support::{Http, Raw, Server, Start, place_body, run};
 
 /// How long the mixed load lasts. A longer run: `HOLDFAST_PRESSURE_SECONDS=60`.
 fn duration() -> Duration {
@@ -49,6 +49,46 @@ async fn after_5000_clients_that_hang_up_200_normal_calls_are_fine() {
     }
     let (_, held, sold) = server.http.balances(&pool).await;
     assert!((200..=5_200).contains(&held) && sold == 0, "{held} held");
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_who_send_half_a_notice_hold_up_no_sale() {
+    let secret = "bank=whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+    let arguments = ["--auth", "off", "--payment-secret", secret].map(String::from).to_vec();
+    let server = Server::start_with(Start { arguments, ..Start::default() }).await;
+    server.http.campaign("drop", json!({})).await;
+    server.http.pool("drop", "CUP", 10, 1).await;
+    let head = "POST /v1/payments/bank/notifications HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n\
+                content-length: 262144\r\n\r\n{";
+    let mut strangers = Vec::new();
+    for _ in 0..300 {
+        let mut raw = Raw::open(&server.http).await;
+        raw.send(head.as_bytes()).await.unwrap();
+        strangers.push(raw);
+    }
+    // They have filled the room that strangers have: the next one is turned away at once.
+    let more = server.http.post("/v1/payments/bank/notifications", &json!({})).await;
+    assert_eq!((more.status, more.code()), (503, "overloaded"), "{more:?}");
+    assert_eq!(server.http.place("drop", "A-1", "CUP", 1).await.status, 201);
+    drop(strangers);
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_nothing_of_its_answer_is_cut_off() {
+    let server = Server::start().await;
+    let address = server.http.base.strip_prefix("http://").unwrap().parse().unwrap();
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(2_304).unwrap();
+    let mut raw = Raw::of(socket.connect(address).await.unwrap());
+    let asked = "GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n".repeat(200);
+    raw.send(asked.as_bytes()).await.unwrap();
+    // Nothing is read meanwhile; what was sent before the cut is small beside what was asked for.
+    let cut = tokio::time::Instant::now() + Duration::from_secs(35);
+    tokio::time::timeout_at(cut, std::future::pending::<()>()).await.unwrap_err();
+    let taken = raw.read_to_close().await;
+    assert!(taken.len() < 200 * 50_000, "{} bytes", taken.len());
     server.finish().await;
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{FromRequest, Request, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use holdfast_core::command::{OrderAction, Signed};
 use holdfast_core::id::{OrderId, Provider};
@@ -12,7 +12,7 @@ use holdfast_wire::{Code, NotificationView, PaymentNotification};
 use crate::answer::{OrderAnswer, json};
 use crate::app::App;
 use crate::auth::{Caller, identify, unauthenticated};
-use crate::extract::{Named, WriteBody};
+use crate::extract::{Named, WriteBody, whole_body};
 use crate::input::payments::{OrderName, read_notice};
 use crate::openapi::parameters::ProviderPath;
 use crate::openapi::problems::{ANY, KEYED, NAMED, WRITE, problems};
@@ -42,10 +42,9 @@ problems! {
 pub(crate) async fn notify(
     State(app): State<App>,
     Named(provider): Named<Provider>,
-    headers: HeaderMap,
-    body: WriteBody,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let caller = check_sender(&app, &provider, &headers, &body).await?;
+    let (caller, body) = verified(&app, &provider, request).await?;
     let signed = Signed::new(provider.as_str(), "");
     let sent = body.read(|object| read_notice(provider, object))?;
     if let Some(caller) = caller {
@@ -65,22 +64,27 @@ pub(crate) async fn notify(
     json(StatusCode::OK, &NotificationView { disposition: disposition.as_str().into(), order })
 }
 
-/// A provider with secrets signs; one without needs a key, whose scope then holds.
-async fn check_sender(
+/// A provider with secrets signs; one without needs a key, whose scope then holds. A key is checked before the
+/// body is read; a signature needs the body, which until then takes only what strangers may have.
+async fn verified(
     app: &App,
     provider: &Provider,
-    headers: &HeaderMap,
-    body: &WriteBody,
-) -> Result<Option<Caller>, Problem> {
+    request: Request,
+) -> Result<(Option<Caller>, WriteBody), Problem> {
     let secrets = app.secrets_of(provider);
     if secrets.is_empty() {
-        return identify(app, headers, Arc::from(""), NOTIFIERS).await.map(Some);
+        let caller = identify(app, request.headers(), Arc::from(""), NOTIFIERS).await?;
+        return Ok((Some(caller), WriteBody::from_request(request, app).await?));
     }
-    if signature::verify(secrets, headers, &body.bytes, app.store().now()) {
-        return Ok(None);
+    let headers = request.headers().clone();
+    let stranger = app.admit_unverified()?;
+    let bytes = whole_body(request, app).await?;
+    if !signature::verify(secrets, &headers, &bytes, app.store().now()) {
+        app.failures().note();
+        return Err(unauthenticated("the signature does not verify"));
     }
-    app.failures().note();
-    Err(unauthenticated("the signature does not verify"))
+    drop(stranger);
+    Ok((None, WriteBody { permit: app.admit()?, bytes }))
 }
 
 /// The order that a notice names. One that is not known yet is 404, so that the provider sends it again.

@@ -44,6 +44,7 @@ macro_rules! conformance_suite {
             the_clock_never_runs_behind_the_ledger
             pages_are_stable_under_inserts
             lists_are_filtered
+            pages_of_long_orders_are_bounded
             a_settlement_is_what_the_rows_add_up_to
             a_version_of_an_order_has_a_position
             a_random_walk_agrees_with_the_model

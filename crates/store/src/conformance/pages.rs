@@ -54,6 +54,23 @@ pub async fn pages_are_stable_under_inserts(store: Subject, _: TestClock) {
     assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7]);
 }
 
+/// An order may have 1,000 lines: a page is cut by lines too, and goes on where it was cut.
+pub async fn pages_of_long_orders_are_bounded(store: Subject, _: TestClock) {
+    open_campaign(&*store, Policy::default()).await;
+    open_pool(&*store, 1, 100_000, 1).await;
+    for order in 1..=7 {
+        let lines = vec![(1, 1); 1_000];
+        one(&*store, LockSet::bucket(bucket(1, 0)), placed(place(order, "ann", &lines))).await;
+    }
+    let page = async |after| {
+        let page = Page { after, limit: 500 };
+        let (orders, more) = store.orders(OrderFilter::default(), page).await.expect("read");
+        (orders.iter().map(|o| o.id.0).collect::<Vec<_>>(), more)
+    };
+    assert_eq!(page(None).await, (vec![1, 2, 3, 4, 5], true));
+    assert_eq!(page(Some(OrderId(5))).await, (vec![6, 7], false));
+}
+
 /// Each filter shows what it names and nothing else.
 pub async fn lists_are_filtered(store: Subject, _: TestClock) {
     open_campaign(&*store, Policy::default()).await;
