@@ -176,17 +176,20 @@ impl Engine {
     /// `shelf_age_max` a pool, however many ask.
     pub async fn availability(&self, pool: PoolId) -> Result<Option<Availability>, Error> {
         let now = self.shared.store.now();
-        let max_us = i64::try_from(self.shared.config.shelf_age_max.as_micros()).unwrap_or(i64::MAX);
         let seen = self.shared.shelf.remaining_of_known(pool);
-        if let Some((available, as_of)) = seen {
-            let is_fresh = now.0.saturating_sub(as_of.0) <= max_us;
-            if is_fresh || !self.shared.shelf.begin_refresh(pool) {
-                return Ok(Some(availability(available, as_of, now, "node")));
-            }
+        if let Some((available, as_of)) = seen
+            && (!self.is_old(as_of, now) || !self.shared.shelf.begin_refresh(pool))
+        {
+            return Ok(Some(availability(available, as_of, now, "node")));
         }
         let Some(row) = self.refresh(pool).await? else { return Ok(None) };
         let available = row.buckets.iter().map(|b| b.available).sum();
         Ok(Some(availability(available, now, self.shared.store.now(), "authority")))
+    }
+
+    /// Whether what the shelf saw then must be read anew.
+    pub(crate) fn is_old(&self, as_of: Timestamp, now: Timestamp) -> bool {
+        now > as_of.plus(self.shared.config.shelf_age_max)
     }
 
     /// Reads a pool anew for the shelf.

@@ -49,9 +49,7 @@ impl Engine {
             if now >= scan_at && !pass.more {
                 pass = self.scan_overdue(now).await;
                 if !pass.more {
-                    let interval =
-                        i64::try_from(self.shared.config.scan_interval.as_micros()).unwrap_or(i64::MAX);
-                    scan_at = Timestamp(now.0.saturating_add(interval));
+                    scan_at = now.plus(self.shared.config.scan_interval);
                 }
             }
             if pass.failed > 0 {
@@ -136,8 +134,7 @@ impl Engine {
     }
 
     fn set_aside(&self, order: OrderId, now: Timestamp) {
-        let aside = i64::try_from(self.shared.config.set_aside.as_micros()).unwrap_or(i64::MAX);
-        self.shared.timer.set_aside(order, Timestamp(now.0.saturating_add(aside)));
+        self.shared.timer.set_aside(order, now.plus(self.shared.config.set_aside));
     }
 
     /// Expires one order: under the lock of its home bucket, which is all that most orders need.

@@ -63,8 +63,7 @@ impl KnownKeys {
 
 /// FNV-1a over both parts, with a final mix. The parts are set apart by a byte that neither can hold.
 fn hash(key: &OrderKey) -> u64 {
-    let bytes = key.campaign.as_str().bytes().chain([0]).chain(key.order_no.as_str().bytes());
-    mix(bytes.fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)))
+    hash_bytes(key.campaign.as_str().bytes().chain([0]).chain(key.order_no.as_str().bytes()))
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -73,7 +72,11 @@ const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 /// The same on every node and in every version, so that a repeat meets the lock of the bucket that has its
 /// order.
 pub(crate) fn stable_hash(text: &str) -> u64 {
-    mix(text.bytes().fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)))
+    hash_bytes(text.bytes())
+}
+
+fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
+    mix(bytes.fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)))
 }
 
 /// Spreads what FNV leaves in the low bits over all of them.

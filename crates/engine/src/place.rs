@@ -111,10 +111,10 @@ impl Engine {
 
     /// What can be refused without a transaction, if the key is new: the window and the sold-out hint.
     fn early_refusal(&self, campaign: &Campaign, wanted: &[Wanted]) -> Option<Refusal> {
-        if let Some(refusal) = refusal_of_status(campaign.status(self.store().now())) {
+        let now = self.store().now();
+        if let Some(refusal) = refusal_of_status(campaign.status(now)) {
             return Some(refusal);
         }
-        let max_us = i64::try_from(self.shared.config.shelf_age_max.as_micros()).unwrap_or(i64::MAX);
         let mut short: Option<Shortage> = None;
         for want in wanted {
             let Some((available, as_of)) = self.shared.shelf.remaining(want.entry.id, want.entry.buckets)
@@ -126,8 +126,7 @@ impl Engine {
             }
             // Somebody is being refused by what was seen: it is read anew, once, and never lapses into
             // letting orders through to find out.
-            let old = self.store().now().0.saturating_sub(as_of.0) > max_us;
-            if old && self.shared.shelf.begin_refresh(want.entry.id) {
+            if self.is_old(as_of, now) && self.shared.shelf.begin_refresh(want.entry.id) {
                 let (engine, pool) = (self.clone(), want.entry.id);
                 tokio::spawn(async move { engine.refresh(pool).await });
             }

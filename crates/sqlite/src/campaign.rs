@@ -24,23 +24,10 @@ fn load(db: &Connection, id: &CampaignId) -> Result<Option<Campaign>, Error> {
 pub(crate) fn put(db: &Connection, put: PutCampaign, now: Timestamp) -> Result<(Arc<Campaign>, bool), Error> {
     let before = load(db, &put.id)?;
     let created = before.is_none();
-    let limit = put.policy.account_limit;
-    let campaign = Campaign {
-        account_limit_ceiling: match &before {
-            None => limit,
-            Some(known) => known.account_limit_ceiling.zip(limit).map(|(ceiling, limit)| ceiling.max(limit)),
-        },
-        id: put.id,
-        name: put.name,
-        starts_at: put.starts_at,
-        ends_at: put.ends_at,
-        policy: put.policy,
-        switches: before.as_ref().map_or_else(Switches::default, |known| known.switches),
-        created_at: before.as_ref().map_or(now, |known| known.created_at),
-        updated_at: now,
-    };
+    let via = put.via.clone();
+    let campaign = put.onto(before.as_ref(), now);
     write(db, &campaign)?;
-    if let Some(act) = Act::put_campaign(before.as_ref(), &campaign, put.via.as_ref()) {
+    if let Some(act) = Act::put_campaign(before.as_ref(), &campaign, via.as_ref()) {
         acts::record(db, &act, now)?;
     }
     let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());

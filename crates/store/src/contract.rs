@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_core::audit::Report;
-use holdfast_core::campaign::{Campaign, Policy, Switch};
+use holdfast_core::campaign::{Campaign, Policy, Switch, Switches};
 use holdfast_core::case::Case;
 use holdfast_core::command::{Command, Outcome, Via};
 use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, OrderKey, PoolId};
@@ -68,6 +68,29 @@ pub struct PutCampaign {
     pub policy: Policy,
     /// How it came in, for the trail of operators' acts.
     pub via: Option<Arc<Via>>,
+}
+
+impl PutCampaign {
+    /// The campaign that it makes of the one before, the same in every store.
+    pub fn onto(self, before: Option<&Campaign>, now: Timestamp) -> Campaign {
+        let limit = self.policy.account_limit;
+        Campaign {
+            account_limit_ceiling: match before {
+                None => limit,
+                Some(known) => {
+                    known.account_limit_ceiling.zip(limit).map(|(ceiling, limit)| ceiling.max(limit))
+                }
+            },
+            id: self.id,
+            name: self.name,
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
+            policy: self.policy,
+            switches: before.map_or_else(Switches::default, |known| known.switches),
+            created_at: before.map_or(now, |known| known.created_at),
+            updated_at: now,
+        }
+    }
 }
 
 /// A switch to set on a campaign.

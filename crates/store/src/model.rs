@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use holdfast_core::audit::{Auditor, Report};
-use holdfast_core::campaign::{Campaign, Switches};
+use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command};
 use holdfast_core::decide::decide;
@@ -217,30 +217,17 @@ impl Store for ModelStore {
         let now = self.clock.now();
         let mut rows = self.rows();
         let before = rows.campaigns.get(&put.id).cloned();
-        let limit = put.policy.account_limit;
-        let campaign = Arc::new(Campaign {
-            account_limit_ceiling: match &before {
-                None => limit,
-                Some(known) => known.account_limit_ceiling.zip(limit).map(|(a, b)| a.max(b)),
-            },
-            id: put.id.clone(),
-            name: put.name,
-            starts_at: put.starts_at,
-            ends_at: put.ends_at,
-            policy: put.policy,
-            switches: before.as_ref().map_or_else(Switches::default, |known| known.switches),
-            created_at: before.as_ref().map_or(now, |known| known.created_at),
-            updated_at: now,
-        });
-        rows.campaigns.insert(put.id.clone(), Arc::clone(&campaign));
-        if let Some(act) = Act::put_campaign(before.as_deref(), &campaign, put.via.as_ref()) {
+        let (id, via) = (put.id.clone(), put.via.clone());
+        let campaign = Arc::new(put.onto(before.as_deref(), now));
+        rows.campaigns.insert(id.clone(), Arc::clone(&campaign));
+        if let Some(act) = Act::put_campaign(before.as_deref(), &campaign, via.as_ref()) {
             rows.record(&act, now);
         }
         let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
         if campaign.policy.limits_accounts() && !counted {
-            rows.count_usage(&put.id);
+            rows.count_usage(&id);
         } else if counted && !campaign.policy.limits_accounts() {
-            rows.usage.retain(|key, _| key.campaign != put.id);
+            rows.usage.retain(|key, _| key.campaign != id);
         }
         Ok((campaign, before.is_none()))
     }

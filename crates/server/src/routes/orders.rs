@@ -304,7 +304,8 @@ pub(crate) async fn cancel_order(
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let cancel = body.read_or_empty(read_cancel)?;
-    let outcome = change(&app, &caller, body.permit, id, cancel.action, cancel.reason).await?;
+    let signed = Signed::new(Arc::clone(caller.actor()), cancel.reason);
+    let outcome = change(&app, body.permit, id, cancel.action, signed).await?;
     OrderAnswer::of(outcome, Subject::Named)?.into_order()
 }
 
@@ -326,7 +327,8 @@ pub(crate) async fn begin_payment(
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let attempt = body.read(read_attempt)?;
-    let outcome = change(&app, &caller, body.permit, id, attempt, Arc::from("")).await?;
+    let signed = Signed::new(Arc::clone(caller.actor()), "");
+    let outcome = change(&app, body.permit, id, attempt, signed).await?;
     OrderAnswer::of(outcome, Subject::Named)?.into_added()
 }
 
@@ -348,8 +350,9 @@ pub(crate) async fn refund_order(
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let refund = body.read(read_refund)?;
-    let (lines, reason) = (refund.lines.clone(), Arc::clone(&refund.reason));
-    let outcome = change(&app, &caller, body.permit, id, OrderAction::Refund(refund), reason).await?;
+    let lines = refund.lines.clone();
+    let signed = Signed::new(Arc::clone(caller.actor()), Arc::clone(&refund.reason));
+    let outcome = change(&app, body.permit, id, OrderAction::Refund(refund), signed).await?;
     OrderAnswer::of(outcome, Subject::Refund(&lines))?.into_added()
 }
 
@@ -371,19 +374,17 @@ pub(crate) async fn resolve_order(
 ) -> Result<Response, Problem> {
     let DecisionInput { action, signed } = body.read(read_decision)?;
     let signed = Signed { actor: signed.operator.as_str().into(), reason: signed.reason, via: caller.via() };
-    let work = |engine: Engine| async move { Ok(engine.change(id, action, signed).await?) };
-    OrderAnswer::of(app.write(body.permit, work).await?, Subject::Named)?.into_order()
+    let outcome = change(&app, body.permit, id, action, signed).await?;
+    OrderAnswer::of(outcome, Subject::Named)?.into_order()
 }
 
-/// Changes an order in the name of whoever has the key.
+/// Changes an order.
 async fn change(
     app: &App,
-    caller: &Caller,
     permit: WritePermit,
     id: OrderId,
     action: OrderAction,
-    reason: Arc<str>,
+    signed: Signed,
 ) -> Result<Outcome, Problem> {
-    let signed = Signed::new(Arc::clone(caller.actor()), reason);
     app.write(permit, |engine| async move { Ok(engine.change(id, action, signed).await?) }).await
 }
