@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("holdfast-engine", &["holdfast-core", "holdfast-store"]),
     ("holdfast-server", &["holdfast-core", "holdfast-store", "holdfast-engine", "holdfast-wire"]),
     ("holdfast-client", &["holdfast-wire"]),
+    ("holdfast-testkit", &[]),
     (
         "holdfast",
         &[
