@@ -8,7 +8,7 @@ use crate::id::{
 };
 use crate::order::{Disposition, Money, Notice, Order, Refund};
 use crate::refusal::Refusal;
-use crate::stock::{Bucket, BucketKey, Pool};
+use crate::stock::{Bucket, BucketKey, Path, Pool};
 use crate::table::Trigger;
 use crate::time::Timestamp;
 
@@ -174,6 +174,8 @@ pub struct OpenPool {
     pub supply: u64,
     /// How many buckets.
     pub buckets: u32,
+    /// How its orders reach the authority.
+    pub path: Path,
     /// By whom.
     pub signed: Signed,
 }

@@ -12,6 +12,23 @@ pub const BALANCE_MAX: u64 = 1_000_000_000_000_000;
 /// Most buckets of a pool.
 pub const BUCKETS_MAX: u32 = 256;
 
+/// A path (扣减路径): how an order reaches the authority. Each ends in the same states, ledger and law.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// One transaction an order.
+    Direct,
+    /// Orders of a bucket gather while the last batch is committed.
+    Batched,
+    /// Taken in durably, decided a little later by the one consumer of its bucket.
+    Queued,
+    /// The cache takes stock first; what it took is landed in the authority.
+    Cached,
+}
+
+crate::campaign::spelled! {
+    Path { Direct = "direct", Batched = "batched", Queued = "queued", Cached = "cached" }
+}
+
 /// A pool (库存池): the stock of one (campaign, SKU, location).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
@@ -25,6 +42,8 @@ pub struct Pool {
     pub location: Location,
     /// How many buckets it has, numbered from 0.
     pub buckets: u32,
+    /// How its orders reach the authority.
+    pub path: Path,
     /// What it was opened with; the same request again is compared with this.
     pub opening_supply: u64,
     /// No stock moves out while frozen.

@@ -22,7 +22,7 @@ use holdfast_core::ledger::Action;
 use holdfast_core::order::{Order, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::{BALANCE_MAX, BucketKey};
+use holdfast_core::stock::{BALANCE_MAX, BucketKey, Path};
 use holdfast_core::time::Timestamp;
 use proptest::prelude::*;
 
@@ -394,6 +394,7 @@ fn a_pool_is_opened_once() {
             location: location(),
             supply,
             buckets: 2,
+            path: Path::Batched,
             signed: signed(),
         })
     };
@@ -412,6 +413,7 @@ fn an_opening_that_no_balance_can_hold_leaves_no_trace() {
         location: location(),
         supply: BALANCE_MAX + 1,
         buckets: 1,
+        path: Path::Batched,
         signed: signed(),
     };
     let before = db.clone();

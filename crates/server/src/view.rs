@@ -11,7 +11,7 @@ use holdfast_wire as wire;
 use jiff::fmt::temporal::DateTimePrinter;
 
 use crate::input::campaigns::{QUEUE_LIMIT, QUEUE_WAIT_MS};
-use crate::input::pools::{PATH, ROUTING};
+use crate::input::pools::ROUTING;
 
 /// Times are shown to the millisecond, always with three digits.
 const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
@@ -114,7 +114,7 @@ pub(crate) fn pool_of(pool: &Pool, buckets: &[Bucket]) -> wire::PoolView {
         campaign_id: pool.campaign.to_string(),
         sku: pool.sku.to_string(),
         location: pool.location.to_string(),
-        path: PATH.into(),
+        path: pool.path.as_str().into(),
         routing: ROUTING.into(),
         supply: sum(Bucket::supply),
         available: sum(|bucket| bucket.available),

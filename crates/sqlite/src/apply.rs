@@ -55,11 +55,12 @@ fn exactly_one(db: &Connection, sql: &str, params: impl Params) -> Result<(), Er
 }
 
 fn insert_pool(db: &Connection, pool: &Pool) -> Result<(), Error> {
-    let sql = "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let sql = "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen, path) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let (id, supply) = (bytes(pool.id.0), integer(pool.opening_supply)?);
     let (campaign, sku, location) = (pool.campaign.as_str(), pool.sku.as_str(), pool.location.as_str());
-    exactly_one(db, sql, params![id, campaign, sku, location, pool.buckets, supply, pool.frozen])
+    let path = pool.path.as_str();
+    exactly_one(db, sql, params![id, campaign, sku, location, pool.buckets, supply, pool.frozen, path])
 }
 
 fn write_bucket(db: &Connection, change: &BucketChange) -> Result<(), Error> {

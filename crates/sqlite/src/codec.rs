@@ -8,7 +8,7 @@ use holdfast_core::campaign::{
 use holdfast_core::id::{Account, CampaignId, Location, OrderId, OrderKey, OrderNo, PoolId, Sku};
 use holdfast_core::ledger::{Action, Entry};
 use holdfast_core::order::{Money, Order, Reason, State};
-use holdfast_core::stock::{Bucket, BucketKey, Delta, Pool};
+use holdfast_core::stock::{Bucket, BucketKey, Delta, Path, Pool};
 use holdfast_core::time::Timestamp;
 use holdfast_store::Error;
 use rusqlite::Row;
@@ -137,6 +137,7 @@ pub(crate) fn pool(row: &Row<'_>) -> Result<Pool, Error> {
         sku: id(row, "sku", Sku::new)?,
         location: id(row, "location", Location::new)?,
         buckets: number(row, "buckets")?,
+        path: word(row, "path", Path::parse)?,
         opening_supply: number(row, "opening_supply")?,
         frozen: get(row, "frozen")?,
     })

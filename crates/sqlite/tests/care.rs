@@ -14,6 +14,7 @@ use std::sync::Arc;
 use holdfast_core::command::{Command, OpenPool, Signed};
 use holdfast_core::id::{CampaignId, CaseId, Incarnation, Location, PoolId, Sku};
 use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock;
 use holdfast_core::time::Timestamp;
 use holdfast_sqlite::{
     Check, Contents, Copied, Options, Restore, SqliteStore, audit_file, backup_file, examine_file,
@@ -35,6 +36,7 @@ async fn open_pool(store: &SqliteStore, number: u128) {
         location: Location::new("main").unwrap(),
         supply: 10,
         buckets: 2,
+        path: stock::Path::Batched,
         signed: Signed::new("op", ""),
     });
     store.commit(Batch { locks: LockSet::default(), commands: Arc::new(vec![open]) }).await.unwrap();

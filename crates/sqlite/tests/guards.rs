@@ -22,7 +22,7 @@ use holdfast_core::command::{Command, OpenPool, Outcome, Place, PlaceLine, Signe
 use holdfast_core::id::*;
 use holdfast_core::invariant::Invariant;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::BucketKey;
+use holdfast_core::stock::{self, BucketKey};
 use holdfast_store::SwitchCampaign;
 
 fn open(path: &Path) -> Result<SqliteStore, Error> {
@@ -59,6 +59,7 @@ async fn sell(store: &SqliteStore) {
         location: location.clone(),
         supply: 10,
         buckets: 1,
+        path: stock::Path::Batched,
         signed,
     });
     let place = Command::Place(Arc::new(Place {

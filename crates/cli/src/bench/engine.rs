@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use holdfast_core::campaign::{Policy, Switch};
 use holdfast_core::command::{OpenPool, Outcome, Signed};
 use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderKey, OrderNo, PoolId, Sku};
+use holdfast_core::stock;
 use holdfast_engine::{Config, Engine, PlaceRequest, RequestedLine, UuidV7};
 use holdfast_sqlite::{BareHold, BareTables, Options, SqliteStore};
 use holdfast_store::{PutCampaign, Store, SwitchCampaign};
@@ -116,6 +117,7 @@ impl Sale {
             location: self.location.clone(),
             supply,
             buckets: 1,
+            path: stock::Path::Batched,
             signed,
         };
         let outcome = self.engine.open_pool(open).await?;

@@ -20,7 +20,9 @@ impl Working {
             let Some(pool) = self.rows.pools.get(id).cloned() else {
                 return Outcome::Elsewhere(vec![*id]);
             };
-            if pool.opening_supply != open.supply || pool.buckets != open.buckets {
+            let same =
+                pool.opening_supply == open.supply && pool.buckets == open.buckets && pool.path == open.path;
+            if !same {
                 return Outcome::refused(Refusal::Conflict("the pool was opened with other content"));
             }
             if !self.is_complete(pool.id) {
@@ -35,6 +37,7 @@ impl Working {
             sku: open.sku.clone(),
             location: open.location.clone(),
             buckets: open.buckets,
+            path: open.path,
             opening_supply: open.supply,
             frozen: false,
         };

@@ -16,7 +16,7 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::order::{Order, Usage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
-use holdfast_core::stock::{Bucket, BucketKey, Pool};
+use holdfast_core::stock::{Bucket, BucketKey, Path, Pool};
 use holdfast_core::time::Timestamp;
 
 use build::{campaign_id, location, signed, sku};
@@ -74,6 +74,7 @@ impl Authority {
             location: location(),
             supply,
             buckets,
+            path: Path::Batched,
             signed: signed(),
         };
         let outcome = self.send(&Command::OpenPool(open));

@@ -8,6 +8,7 @@ use holdfast_core::command::{How, OpenPool, OrderAction, Outcome, Signed};
 use holdfast_core::id::*;
 use holdfast_core::order::{Notice, Order, PaymentOutcome};
 use holdfast_core::refusal::Refusal;
+use holdfast_core::stock::Path;
 use holdfast_core::time::Timestamp;
 use holdfast_engine::{Config, Engine, Error, IdSource, PlaceRequest, RequestedLine};
 use holdfast_store::model::ModelStore;
@@ -69,6 +70,7 @@ impl Sale {
             location: Location::new("main").unwrap(),
             supply,
             buckets,
+            path: Path::Batched,
             signed: signed(),
         };
         match self.engine.open_pool(open).await.unwrap() {

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use holdfast_core::command::{Adjust, AdjustmentKind, OpenPool, Signed};
 use holdfast_core::id::{Location, Operator, PoolId};
-use holdfast_core::stock::{BUCKETS_MAX, SUPPLY_MAX};
+use holdfast_core::stock::{BUCKETS_MAX, Path, SUPPLY_MAX};
 use holdfast_wire::Code;
 
 use super::field::{Only, TEXT_CHARS_MAX, id, integer, quantity_in, text, word};
 use super::reader::Object;
 
-/// The only path that is built so far.
-pub(crate) const PATH: &str = "batched";
 /// The only routing that is built so far.
 pub(crate) const ROUTING: &str = "order_hash";
 /// The location of stock for which the client names none.
@@ -27,9 +25,9 @@ pub(crate) fn read_pool(actor: &Arc<str>, body: &mut Object<'_, '_>) -> Option<O
     let location = read_location(body);
     let supply = body.required("supply", quantity_in(0..=SUPPLY_MAX));
     let buckets = body.defaulted("buckets", integer(1..=BUCKETS_MAX), 1);
-    let path = body.optional("path", Only(PATH));
+    let path = body.defaulted("path", word(built_path), Path::Batched);
     let routing = body.optional("routing", Only(ROUTING));
-    path.and(routing)?;
+    routing?;
     Some(OpenPool {
         id: PoolId(0),
         campaign: campaign?,
@@ -37,7 +35,16 @@ pub(crate) fn read_pool(actor: &Arc<str>, body: &mut Object<'_, '_>) -> Option<O
         location: location?,
         supply: supply?,
         buckets: buckets?,
+        path: path?,
         signed: Signed::new(Arc::clone(actor), ""),
+    })
+}
+
+/// The paths that are built so far.
+pub(crate) fn built_path(text: &str) -> Option<Path> {
+    Path::parse(text).filter(|path| match path {
+        Path::Batched => true,
+        Path::Direct | Path::Queued | Path::Cached => false,
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::id::{CampaignId, PoolId, Provider};
+use holdfast_core::stock::Path;
 use holdfast_wire as wire;
 use serde::Serialize;
 
@@ -88,7 +89,7 @@ fn pools_are_read() {
         location: Some("west".into()),
         supply: 10,
         buckets: Some(4),
-        path: Some(pools::PATH.into()),
+        path: Some(Path::Batched.as_str().into()),
         routing: Some(pools::ROUTING.into()),
     };
     assert_eq!(accepts(&request, |body| pools::read_pool(&actor, body)).buckets, 4);

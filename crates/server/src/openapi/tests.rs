@@ -10,13 +10,14 @@ use holdfast_core::campaign;
 use holdfast_core::case::CaseAction;
 use holdfast_core::command::AdjustmentKind;
 use holdfast_core::order::PaymentOutcome;
+use holdfast_core::stock::Path;
 use holdfast_store::Role;
 use holdfast_wire::Code;
 use serde_json::Value;
 
 use crate::guidance::markdown;
 use crate::input::orders::Decision;
-use crate::input::pools::{PATH, ROUTING};
+use crate::input::pools::{ROUTING, built_path};
 use crate::roles::{Access, ROUTES, find};
 use crate::tests::{ask, get, open_router, request};
 
@@ -136,7 +137,9 @@ fn words_of(schema: &str, field: &str) -> Option<Vec<&'static str>> {
         ("PolicyRequest", "payment_failed") => all!(campaign::PaymentFailed),
         ("PolicyRequest", "review_end") => all!(campaign::ReviewEnd),
         ("AdjustPoolRequest", "kind") => all!(AdjustmentKind),
-        ("OpenPoolRequest", "path") => vec![PATH],
+        ("OpenPoolRequest", "path") => {
+            Path::ALL.iter().map(|path| path.as_str()).filter(|word| built_path(word).is_some()).collect()
+        }
         ("OpenPoolRequest", "routing") => vec![ROUTING],
         ("PaymentNotification", "outcome") => all!(PaymentOutcome),
         ("ResolveCaseRequest", "action") => all!(CaseAction),

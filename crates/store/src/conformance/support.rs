@@ -9,7 +9,7 @@ use holdfast_core::command::{
 use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderId, OrderKey, OrderNo, PoolId, Sku};
 use holdfast_core::order::Order;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::BucketKey;
+use holdfast_core::stock::{BucketKey, Path};
 
 use crate::contract::{Batch, PutCampaign, Store, SwitchCampaign};
 
@@ -53,6 +53,7 @@ pub(super) fn pool_command(pool: u128, supply: u64, buckets: u32) -> Command {
         location: Location::new("main").expect("a good id"),
         supply,
         buckets,
+        path: Path::Batched,
         signed: signed(),
     })
 }
