@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn balance(number: u32, available: u64, ledger_seq: u64) -> Balance {
-        Balance { bucket: BucketKey { pool: PoolId(1), number }, available, ledger_seq }
+        Balance { bucket: BucketKey { pool: PoolId(1), number }, available, held: 0, sold: 0, ledger_seq }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reads of the contract: single rows and keyset pages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::id::{CampaignId, OrderId, OrderKey, OrderNo, PoolId};
 use holdfast_core::ledger::Entry;
@@ -8,8 +9,8 @@ use holdfast_core::order::Order;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{
-    CampaignTotals, DueOrder, Error, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow,
-    Scope, page_of, page_of_orders,
+    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, Error, LedgerFilter, LedgerPosition, OpenEnds,
+    OrderFilter, Page, PoolFilter, PoolRow, Scope, page_of, page_of_orders,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -211,6 +212,29 @@ pub(crate) fn ledger(
     }
     let items = query.page("pool, bucket, seq", page.limit).run(db, codec::entry)?;
     Ok(page_of(items, page.limit))
+}
+
+/// Only the index is read.
+pub(crate) fn open_ends(db: &Connection, now: Timestamp, most: u64) -> Result<OpenEnds, Error> {
+    let sql = "SELECT count(*), min(due_at), count(CASE WHEN due_at <= ?1 THEN 1 END), \
+               count(CASE WHEN due_at <= ?2 THEN 1 END), count(CASE WHEN due_at <= ?3 THEN 1 END), \
+               count(CASE WHEN due_at <= ?4 THEN 1 END), count(CASE WHEN due_at <= ?5 THEN 1 END) \
+               FROM (SELECT due_at FROM orders WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?6) AS ends";
+    let [a, b, c, d, e] =
+        ENDS_WITHIN_SECONDS.map(|seconds| now.plus(Duration::from_secs(u64::from(seconds))).0);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let count = |row: &Row<'_>, column: usize| {
+        let count: i64 = row.get(column).store()?;
+        u64::try_from(count).map_err(|_| corrupt("a count below zero"))
+    };
+    let found = one(db, sql, params![a, b, c, d, e, most], |row| {
+        Ok(OpenEnds {
+            all: count(row, 0)?,
+            within: [count(row, 2)?, count(row, 3)?, count(row, 4)?, count(row, 5)?, count(row, 6)?],
+            earliest: row.get::<_, Option<i64>>(1).store()?.map(Timestamp),
+        })
+    })?;
+    Ok(found.unwrap_or_default())
 }
 
 pub(crate) fn due(

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use holdfast_metrics::{StoreMetrics, Use};
 use holdfast_store::Error;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
@@ -23,11 +24,13 @@ pub(crate) struct Readers {
     path: PathBuf,
     idle: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Readers {
-    pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), idle: Arc::default(), permits: Arc::new(Semaphore::new(READERS)) }
+    pub(crate) fn new(path: &Path, metrics: Arc<StoreMetrics>) -> Self {
+        let permits = Arc::new(Semaphore::new(READERS));
+        Self { path: path.to_owned(), idle: Arc::default(), permits, metrics }
     }
 
     /// Runs a read on a connection of its own. It is interrupted when its time is over.
@@ -35,10 +38,12 @@ impl Readers {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        let waiting = self.metrics.connections_waiting.of(Use::Read).hold();
         let permit = tokio::time::timeout(WAIT, Arc::clone(&self.permits).acquire_owned())
             .await
             .map_err(|_| Error::Timeout)?
             .map_err(|_| Error::Unavailable("the store is closed".into()))?;
+        drop(waiting);
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -46,8 +51,13 @@ impl Readers {
         };
         let interrupt = connection.get_interrupt_handle();
         let pool = Arc::clone(&self.idle);
+        let metrics = Arc::clone(&self.metrics);
         let task = tokio::task::spawn_blocking(move || {
+            let executing = metrics.connections_executing.of(Use::Read).hold();
+            let begun = Instant::now();
             let result = read(&connection);
+            metrics.read.observe(begun.elapsed());
+            drop(executing);
             // One that still holds a snapshot would keep the log from being checkpointed for ever.
             if connection.is_autocommit() {
                 pool.lock().unwrap_or_else(PoisonError::into_inner).push(connection);

@@ -13,11 +13,12 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
+use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, Clock, Committed, CreateKey,
-    DueOrder, Error, KeyId, KeyRefusal, KeyRow, LedgerFilter, LedgerPosition, NewIncarnation, OrderFilter,
-    Page, PoolFilter, PoolFreeze, PoolRow, PutCampaign, ResolveCase, RevokeKey, Scope, Settlement, Store,
-    SwitchCampaign, SystemClock,
+    DueOrder, Error, KeyId, KeyRefusal, KeyRow, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds,
+    OrderFilter, Page, PoolFilter, PoolFreeze, PoolRow, PutCampaign, ResolveCase, RevokeKey, Scope,
+    Settlement, Store, SwitchCampaign, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -55,6 +56,7 @@ pub struct SqliteStore {
     readers: Readers,
     path: PathBuf,
     clock: Arc<dyn Clock>,
+    metrics: Arc<StoreMetrics>,
     _lock: ServerLock,
 }
 
@@ -73,9 +75,12 @@ impl SqliteStore {
         begin_start(&connection, options.incarnation)?;
         let clock = Arc::clone(&options.clock);
         let checkpoints = Checkpoints::start(path)?;
-        let writer = Writer::start(connection, options.clock, options.failpoints, checkpoints)
+        let metrics = Arc::<StoreMetrics>::default();
+        let measured = Arc::clone(&metrics);
+        let writer = Writer::start(connection, options.clock, options.failpoints, checkpoints, measured)
             .map_err(|error| Error::Unavailable(error.to_string()))?;
-        Ok(Self { writer, readers: Readers::new(path), path: path.to_owned(), clock, _lock: lock })
+        let readers = Readers::new(path, Arc::clone(&metrics));
+        Ok(Self { writer, readers, path: path.to_owned(), clock, metrics, _lock: lock })
     }
 }
 
@@ -302,6 +307,10 @@ impl Store for SqliteStore {
         self.readers.read(move |db| settlement::settlement(db, &campaign, now)).await
     }
 
+    async fn open_ends(&self, now: Timestamp, most: u64) -> Result<OpenEnds, Error> {
+        self.readers.read(move |db| query::open_ends(db, now, most)).await
+    }
+
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {
         self.readers.read(move |db| query::due(db, now, &page)).await
     }
@@ -323,5 +332,9 @@ impl Store for SqliteStore {
             return Err(Error::Unavailable("a flush failed; the server must be restarted".into()));
         }
         Ok(())
+    }
+
+    fn metrics(&self) -> &Arc<StoreMetrics> {
+        &self.metrics
     }
 }

@@ -5,8 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use holdfast_core::decide::decide;
+use holdfast_metrics::{Gauge, Held, StoreMetrics, Use};
 use holdfast_store::{Act, Balance, Batch, Clock, Committed, Error};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -42,6 +44,13 @@ struct Job {
     work: Option<Work>,
     commands: usize,
     reply: Reply,
+    wait: Option<Wait>,
+}
+
+/// A job's wait for the writer: here the locks and the connection are one and the same.
+struct Wait {
+    since: Instant,
+    _counted: [Held; 2],
 }
 
 enum Reply {
@@ -55,6 +64,7 @@ pub(crate) struct Writer {
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     failed: Arc<AtomicBool>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Drop for Writer {
@@ -76,13 +86,21 @@ impl Writer {
         clock: Arc<dyn Clock>,
         failpoints: Failpoints,
         checkpoints: Checkpoints,
+        metrics: Arc<StoreMetrics>,
     ) -> std::io::Result<Self> {
         let (jobs, inbox) = mpsc::channel(JOBS_MAX);
         let failed = Arc::new(AtomicBool::new(false));
-        let thread =
-            Thread { connection, clock, failpoints, checkpoints, inbox, failed: Arc::clone(&failed) };
+        let thread = Thread {
+            connection,
+            clock,
+            failpoints,
+            checkpoints,
+            inbox,
+            failed: Arc::clone(&failed),
+            metrics: Arc::clone(&metrics),
+        };
         let thread = std::thread::Builder::new().name("sqlite-writer".into()).spawn(move || thread.run())?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), failed })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), failed, metrics })
     }
 
     /// Whether a flush failed: what is on disk is then unknown until the store is opened again.
@@ -94,7 +112,8 @@ impl Writer {
     pub(crate) async fn commit(&self, batch: Batch) -> Result<Committed, Error> {
         let (reply, answer) = oneshot::channel();
         let commands = batch.commands.len();
-        self.send(Job { work: Some(Work::Batch(batch)), commands, reply: Reply::Batch(reply) }).await?;
+        self.metrics.batch_commands.observe_count(commands);
+        self.send(Work::Batch(batch), commands, Reply::Batch(reply)).await?;
         answer.await.map_err(|_| Error::OutcomeUnknown("the writer stopped".into()))?
     }
 
@@ -112,7 +131,7 @@ impl Writer {
             }))
         });
         let (reply, failed) = oneshot::channel();
-        self.send(Job { work: Some(Work::Call(call)), commands: 1, reply: Reply::Call(reply) }).await?;
+        self.send(Work::Call(call), 1, Reply::Call(reply)).await?;
         match receiver.await {
             Ok(value) => Ok(value),
             Err(_) => {
@@ -121,10 +140,13 @@ impl Writer {
         }
     }
 
-    async fn send(&self, job: Job) -> Result<(), Error> {
+    async fn send(&self, work: Work, commands: usize, reply: Reply) -> Result<(), Error> {
         if self.has_failed() {
             return Err(Error::Unavailable("a flush failed; the server must be restarted".into()));
         }
+        let waiting = [&self.metrics.transactions_waiting, self.metrics.connections_waiting.of(Use::Write)];
+        let wait = Wait { since: Instant::now(), _counted: waiting.map(Gauge::hold) };
+        let job = Job { work: Some(work), commands, reply, wait: Some(wait) };
         let stopped = || Error::Unavailable("the writer stopped".into());
         self.jobs.as_ref().ok_or_else(stopped)?.send(job).await.map_err(|_| stopped())
     }
@@ -137,6 +159,7 @@ struct Thread {
     checkpoints: Checkpoints,
     inbox: mpsc::Receiver<Job>,
     failed: Arc<AtomicBool>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Thread {
@@ -163,9 +186,15 @@ impl Thread {
     /// One transaction for a group of jobs. A job that fails is undone alone.
     fn transaction(&mut self, mut group: Vec<Job>) {
         self.failpoints.hit("commit.before_begin");
+        let executing = self.metrics.connections_executing.of(Use::Write).hold();
         if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
             return refuse(group, &of_driver(&error));
         }
+        let locked_at = Instant::now();
+        for wait in group.iter_mut().filter_map(|job| job.wait.take()) {
+            self.metrics.lock_wait.observe(locked_at.duration_since(wait.since));
+        }
+        self.metrics.transaction_batches.observe_count(group.len());
         let single = group.len() == 1;
         let mut results = Vec::with_capacity(group.len());
         for job in &mut group {
@@ -183,12 +212,16 @@ impl Thread {
             self.rollback();
         } else {
             self.failpoints.hit("commit.before_commit");
+            let commit_at = Instant::now();
             if let Err(error) = self.connection.execute_batch("COMMIT") {
                 let error = self.commit_failed(&error);
                 return refuse(group, &error);
             }
+            self.metrics.commit.observe(commit_at.elapsed());
             self.failpoints.hit("commit.after_commit");
         }
+        self.metrics.lock_hold.observe(locked_at.elapsed());
+        drop(executing);
         for (job, result) in group.into_iter().zip(results) {
             answer(job.reply, result);
         }
@@ -212,6 +245,7 @@ impl Thread {
             return of_driver(error);
         }
         self.failed.store(true, Ordering::SeqCst);
+        self.metrics.commits_unknown.inc();
         Error::OutcomeUnknown(error.to_string())
     }
 
@@ -252,10 +286,7 @@ impl Thread {
         }
         let mut balances: std::collections::BTreeMap<_, _> = locked.into_iter().map(|b| (b.key, b)).collect();
         balances.extend(decision.changes.buckets.iter().map(|change| (change.bucket.key, change.bucket)));
-        let balances = balances
-            .into_values()
-            .map(|b| Balance { bucket: b.key, available: b.available, ledger_seq: b.ledger_seq })
-            .collect();
+        let balances = balances.into_values().map(|b| Balance::from(&b)).collect();
         Ok(Committed { outcomes: decision.outcomes, balances })
     }
 }

@@ -12,15 +12,16 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::BucketKey;
+use holdfast_core::stock::{Bucket, BucketKey};
 use holdfast_core::time::Timestamp;
+use holdfast_metrics::StoreMetrics;
 
 use crate::acts::{ActFilter, ActId, ActRow};
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::read::{
-    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow,
+    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
 };
 use crate::settlement::Settlement;
 
@@ -40,8 +41,19 @@ pub struct Balance {
     pub bucket: BucketKey,
     /// Units that could be taken.
     pub available: u64,
+    /// Units that open orders held.
+    pub held: u64,
+    /// Units that were sold.
+    pub sold: u64,
     /// The bucket's last entry then.
     pub ledger_seq: u64,
+}
+
+impl From<&Bucket> for Balance {
+    fn from(bucket: &Bucket) -> Self {
+        let Bucket { key, available, held, sold, ledger_seq, .. } = *bucket;
+        Self { bucket: key, available, held, sold, ledger_seq }
+    }
 }
 
 /// What a commit gives back.
@@ -222,6 +234,9 @@ pub trait Store: Send + Sync + 'static {
     /// What became of a campaign's stock, in one view; none if there is no such campaign.
     async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error>;
 
+    /// Counts the orders that have an end, by how far it is from now; it stops counting at `most`.
+    async fn open_ends(&self, now: Timestamp, most: u64) -> Result<OpenEnds, Error>;
+
     /// Orders whose time is over, the longest overdue first, after (due, id) of the page before.
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error>;
 
@@ -233,4 +248,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether the store can still write, without asking it.
     fn health(&self) -> Result<(), Error>;
+
+    /// What it measures.
+    fn metrics(&self) -> &Arc<StoreMetrics>;
 }

@@ -33,7 +33,7 @@ pub use keys::{
     Scope,
 };
 pub use read::{
-    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, ORDER_PAGE_LINES_MAX, OrderFilter, Page,
-    PoolFilter, PoolRow, page_of, page_of_orders,
+    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, LedgerFilter, LedgerPosition, ORDER_PAGE_LINES_MAX,
+    OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of, page_of_orders,
 };
 pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};

@@ -24,6 +24,7 @@ use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{PaymentRow, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, Pool};
 use holdfast_core::time::Timestamp;
+use holdfast_metrics::StoreMetrics;
 use tokio::sync::Notify;
 
 use crate::acts::{About, Act, ActFilter, ActId, ActRow};
@@ -33,8 +34,8 @@ use crate::contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store,
 use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::read::{
-    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OrderFilter, Page, PoolFilter, PoolRow, page_of,
-    page_of_orders,
+    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page,
+    PoolFilter, PoolRow, page_of, page_of_orders,
 };
 use crate::settlement::Settlement;
 
@@ -73,12 +74,19 @@ pub struct ModelStore {
     clock: Arc<dyn Clock>,
     faults: Mutex<BTreeMap<u64, Fault>>,
     commits: AtomicU64,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl ModelStore {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { rows: Mutex::default(), clock, faults: Mutex::default(), commits: AtomicU64::new(0) }
+        Self {
+            rows: Mutex::default(),
+            clock,
+            faults: Mutex::default(),
+            commits: AtomicU64::new(0),
+            metrics: Arc::default(),
+        }
     }
 
     /// Makes the commit with this number (from 1) go wrong.
@@ -189,6 +197,7 @@ impl Store for ModelStore {
             }
             Some(Fault::AnswerLost) | None => {}
         }
+        self.metrics.batch_commands.observe_count(batch.commands.len());
         let mut rows = self.rows();
         let snapshot = rows.snapshot(&batch.locks, &batch.commands);
         let locked: Vec<BucketKey> = snapshot.buckets.keys().copied().collect();
@@ -205,11 +214,7 @@ impl Store for ModelStore {
             return Err(Error::OutcomeUnknown("on request".into()));
         }
         let keys: std::collections::BTreeSet<_> = locked.into_iter().chain(changed).collect();
-        let balances = keys
-            .iter()
-            .filter_map(|key| rows.buckets.get(key))
-            .map(|b| Balance { bucket: b.key, available: b.available, ledger_seq: b.ledger_seq })
-            .collect();
+        let balances = keys.iter().filter_map(|key| rows.buckets.get(key)).map(Balance::from).collect();
         Ok(Committed { outcomes: decision.outcomes, balances })
     }
 
@@ -404,6 +409,20 @@ impl Store for ModelStore {
         Ok(self.rows().settlement(campaign, self.clock.now()))
     }
 
+    async fn open_ends(&self, now: Timestamp, most: u64) -> Result<OpenEnds, Error> {
+        let rows = self.rows();
+        let mut ends: Vec<Timestamp> = rows.orders.values().filter_map(|order| order.due_at).collect();
+        ends.sort_unstable();
+        ends.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        let count = |most: Timestamp| ends.iter().take_while(|end| **end <= most).count();
+        let within = ENDS_WITHIN_SECONDS.map(|seconds| {
+            let away = std::time::Duration::from_secs(u64::from(seconds));
+            u64::try_from(count(now.plus(away))).unwrap_or(u64::MAX)
+        });
+        let all = u64::try_from(ends.len()).unwrap_or(u64::MAX);
+        Ok(OpenEnds { all, within, earliest: ends.first().copied() })
+    }
+
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {
         let rows = self.rows();
         let mut due: Vec<DueOrder> = rows
@@ -430,5 +449,9 @@ impl Store for ModelStore {
 
     fn health(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn metrics(&self) -> &Arc<StoreMetrics> {
+        &self.metrics
     }
 }

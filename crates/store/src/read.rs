@@ -69,6 +69,20 @@ pub struct PoolRow {
     pub buckets: Vec<Bucket>,
 }
 
+/// How far the ends of open orders may be away, in seconds: the steps of [`OpenEnds`].
+pub const ENDS_WITHIN_SECONDS: [u32; 5] = [0, 60, 300, 900, 3_600];
+
+/// How many orders have an end (held, in review, queued), by how far it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpenEnds {
+    /// All of them, or as many as were to be counted, those that end first.
+    pub all: u64,
+    /// Those that end within each of [`ENDS_WITHIN_SECONDS`]; the first are overdue.
+    pub within: [u64; 5],
+    /// The earliest end.
+    pub earliest: Option<Timestamp>,
+}
+
 /// Which orders a list shows, in order of their ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OrderFilter {

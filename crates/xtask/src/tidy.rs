@@ -14,10 +14,14 @@ const FUNCTION_LINES_MAX: usize = 70;
 const ARROWS: &[(&str, &[&str])] = &[
     ("holdfast-core", &[]),
     ("holdfast-wire", &[]),
-    ("holdfast-store", &["holdfast-core"]),
-    ("holdfast-sqlite", &["holdfast-core", "holdfast-store"]),
-    ("holdfast-engine", &["holdfast-core", "holdfast-store"]),
-    ("holdfast-server", &["holdfast-core", "holdfast-store", "holdfast-engine", "holdfast-wire"]),
+    ("holdfast-metrics", &["holdfast-core"]),
+    ("holdfast-store", &["holdfast-core", "holdfast-metrics"]),
+    ("holdfast-sqlite", &["holdfast-core", "holdfast-metrics", "holdfast-store"]),
+    ("holdfast-engine", &["holdfast-core", "holdfast-metrics", "holdfast-store"]),
+    (
+        "holdfast-server",
+        &["holdfast-core", "holdfast-engine", "holdfast-metrics", "holdfast-store", "holdfast-wire"],
+    ),
     ("holdfast-client", &["holdfast-wire"]),
     ("holdfast-testkit", &[]),
     (
@@ -45,6 +49,7 @@ const AT_HOME: &[(&str, &str)] = &[
     ("reqwest", "holdfast-client"),
     ("clap", "holdfast"),
     ("indicatif", "holdfast"),
+    ("prometheus-client", "holdfast-metrics"),
 ];
 
 /// Everything that is not as it should be.

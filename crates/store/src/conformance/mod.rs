@@ -4,6 +4,7 @@
 mod behaviour;
 mod cases;
 mod keys;
+mod measures;
 mod pages;
 mod settlement;
 mod support;
@@ -12,6 +13,7 @@ mod walk;
 pub use behaviour::*;
 pub use cases::*;
 pub use keys::*;
+pub use measures::*;
 pub use pages::*;
 pub use settlement::*;
 pub use walk::*;
@@ -41,6 +43,8 @@ macro_rules! conformance_suite {
             an_authority_knows_its_past_and_its_position
             cases_are_listed_and_filtered
             overdue_orders_are_listed_longest_first
+            open_ends_are_counted
+            a_store_measures_its_batches
             the_clock_never_runs_behind_the_ledger
             pages_are_stable_under_inserts
             lists_are_filtered

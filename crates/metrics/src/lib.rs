@@ -1,0 +1,14 @@
+//! What a node measures: instruments, the metrics that the rooms fill in, and the text that is scraped.
+//!
+//! **Architecture invariant:** nothing here is read by a decision. Take the metrics away and every answer
+//! stays the same.
+
+mod exposition;
+mod instrument;
+mod store;
+
+pub use exposition::{
+    Description, Exposed, Exposition, Format, Instrument, Kind, Metrics, Rows, Value, Words,
+};
+pub use instrument::{By, Counter, Gauge, Held, Histogram, Label, Scale, Seen};
+pub use store::{Conflict, StoreMetrics, Use};
