@@ -8,6 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tokio::process::Command;
 
+/// Pause between two looks at something that tells nobody when it is so.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Longest wait for a server to come into a state.
+const STATE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest run of a helper program, such as `initdb` or `psql`.
 const RUN_MAX: Duration = Duration::from_secs(120);
 
@@ -83,4 +87,16 @@ pub(crate) fn find(program: &str, variable: &str, folders: &[PathBuf], package: 
              that has it"
         )
     })
+}
+
+/// Looks until `is_so` says yes. For states of servers that nothing announces; the wait is bounded.
+pub(crate) async fn wait_until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let wait = async {
+        while !is_so().await? {
+            looks.tick().await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(STATE_WAIT_MAX, wait).await.with_context(|| format!("waited in vain for {what}"))?
 }

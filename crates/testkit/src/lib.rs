@@ -1,16 +1,27 @@
 //! Real servers for tests: private, quick to have, and gone when the test run is gone.
 //!
-//! - [`Postgres::start`] is a PostgreSQL of the test's own, to be killed, paused and restarted at will.
+//! - [`Postgres::start`] is a PostgreSQL of the test's own, to be killed, paused, restarted, cut off, made read-only,
+//!   given a synchronous standby that is promoted.
 //! - [`Database::shared`] is an empty database of the test's own, on one server that all tests of a run share.
+//! - [`PgBouncer`], [`Redis`] and [`Nats`] likewise.
+//! - [`FaultProxy`] stands between a program and its server: latency, silence, cuts, refusals, and the answer to a
+//!   COMMIT lost after the commit.
 //!
 //! What a test needs and the machine does not have is an error that says what to install; nothing is ever skipped.
 //! Every server runs in a folder under the temporary directory. A guard process watches the test run and, when it
 //! ends in whatever way, kills what still runs there and removes the folder.
 
 mod command;
+mod daemon;
+mod nats;
 mod port;
 mod postgres;
 mod processes;
+mod proxy;
+mod redis;
 mod scratch;
 
-pub use postgres::{Database, Postgres, PostgresOptions};
+pub use nats::Nats;
+pub use postgres::{Database, PgBouncer, PoolMode, Postgres, PostgresOptions, psql};
+pub use proxy::{FaultProxy, Way};
+pub use redis::{Redis, RedisOptions, Snapshot};

@@ -66,7 +66,7 @@ pub(crate) fn kill(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn signal(pid: Pid, signal: Signal) -> Result<()> {
+pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<()> {
     match kill_process(pid, signal) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("signal {signal:?} to {pid:?}")),

@@ -10,6 +10,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::processes;
+
 /// Waits for the death of process `$1`, then kills every process that works in folder `$2`, and removes the folder.
 /// Servers are looked for more than once, because a dying one may just be starting another process.
 const GUARD: &str = r#"
@@ -70,10 +72,14 @@ fn guarded(name: &str, owner: u32) -> Result<PathBuf> {
     if guarded.contains(&folder) {
         return Ok(folder);
     }
+    if owner == std::process::id() && folder.exists() {
+        // Our number was another's, whose guard was kept from its work, by a power cut for instance.
+        processes::kill(&folder)?;
+        remove(&folder)?;
+    }
     match DirBuilder::new().mode(0o755).create(&folder) {
         Ok(()) => start_guard(owner, &folder)?,
-        // Another process of the run was first. A folder of a process that had our number long ago was removed by
-        // its guard.
+        // Another process of the run was first.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error).with_context(|| folder.display().to_string()),
     }

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
 
-use super::{Admin, Postgres, PostgresOptions, SUPERUSER, bin, lock, url};
+use super::{
+    Postgres, PostgresOptions, SUPERUSER, admin_url, create_database, lock, psql, psql_command, url,
+};
 use crate::scratch;
 
 /// An empty database of the test's own on the run's shared server; dropped with this.
@@ -14,7 +16,7 @@ use crate::scratch;
 /// faults starts a [`Postgres`] of its own.
 #[derive(Debug)]
 pub struct Database {
-    admin: Admin,
+    port: u16,
     name: String,
 }
 
@@ -22,21 +24,21 @@ impl Database {
     /// Creates the database. The first test of a run that asks starts the server.
     pub async fn shared() -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let admin = shared_server().await?;
+        let port = shared_server().await?;
         let name = format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        admin.create_database(&name).await?;
-        Ok(Self { admin, name })
+        create_database(port, &name).await?;
+        Ok(Self { port, name })
     }
 
     /// The URL, for the owner of the database.
     #[must_use]
     pub fn url(&self) -> String {
-        url(self.admin.port, &self.name)
+        url(self.port, &self.name)
     }
 
     /// Runs SQL as the superuser; the answer's rows as lines, columns parted by `|`.
     pub async fn sql(&self, sql: &str) -> Result<String> {
-        self.admin.sql(&self.name, sql).await
+        psql(&admin_url(self.port, &self.name), sql).await
     }
 }
 
@@ -44,12 +46,14 @@ impl Drop for Database {
     fn drop(&mut self) {
         // By force: the test's connections may still be closing. What fails here dies with the server.
         let sql = format!("DROP DATABASE IF EXISTS \"{}\" WITH (FORCE)", self.name);
-        let _ = self.admin.psql(SUPERUSER, &sql).as_std_mut().output();
+        if let Ok(mut drop) = psql_command(&admin_url(self.port, SUPERUSER), &sql) {
+            let _ = drop.as_std_mut().output();
+        }
     }
 }
 
-/// The server of the run: found by the port in its folder, started by whoever does not find it.
-async fn shared_server() -> Result<Admin> {
+/// The port of the run's server: found by the port in its folder, started by whoever does not find it.
+async fn shared_server() -> Result<u16> {
     let run = scratch::of_run()?;
     let folder = run.join("shared");
     let port = run.join("shared.port");
@@ -64,10 +68,10 @@ async fn shared_server() -> Result<Admin> {
             fsync: false,
             settings: vec!["full_page_writes = off".to_owned(), "max_connections = 500".to_owned()],
         };
-        let server = Postgres::start_in(folder.clone(), options).await?;
+        let server = Postgres::start_in(folder, options).await?;
         fs::write(&port, server.port.number.to_string())?;
         // It belongs to the run from here on; the guard of the run ends it.
         std::mem::forget(server);
     }
-    Ok(Admin { bin: bin()?, folder, port: fs::read_to_string(&port)?.parse()? })
+    Ok(fs::read_to_string(&port)?.parse()?)
 }

@@ -1,6 +1,8 @@
 //! A private PostgreSQL.
 
 mod database;
+mod faults;
+mod pgbouncer;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use crate::port::Port;
 use crate::{processes, scratch};
 
 pub use database::Database;
+pub use pgbouncer::{PgBouncer, PoolMode};
 
 /// Environment variable that names the folder of PostgreSQL's programs.
 const BIN_VARIABLE: &str = "HOLDFAST_TEST_PG_BIN";
@@ -82,51 +85,13 @@ impl Postgres {
 
     /// Creates an empty database and returns its URL.
     pub async fn create_database(&self, name: &str) -> Result<String> {
-        self.admin().create_database(name).await?;
+        create_database(self.port(), name).await?;
         Ok(self.url(name))
     }
 
     /// Runs SQL as the superuser; the answer's rows as lines, columns parted by `|`.
     pub async fn sql(&self, database: &str, sql: &str) -> Result<String> {
-        self.admin().sql(database, sql).await
-    }
-
-    /// Starts the server again, on the same port with the same data.
-    pub async fn restart(&self) -> Result<()> {
-        let mut start = self.pg_ctl("start");
-        start.arg("-l").arg(self.folder.join("log"));
-        output(&mut start).await.with_context(|| format!("PostgreSQL does not start:\n{}", self.log()))?;
-        Ok(())
-    }
-
-    /// Kills every process of the server in the same instant, as a power cut would.
-    pub fn kill(&self) -> Result<()> {
-        processes::kill(&self.folder)?;
-        // A number in it may by now be another process, which would keep the server from starting.
-        match fs::remove_file(self.data().join("postmaster.pid")) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Freezes every process of the server; connections stay open and nothing answers.
-    pub fn pause(&self) -> Result<()> {
-        processes::pause(&self.folder).map(drop)
-    }
-
-    /// Lets a paused server go on.
-    pub fn resume(&self) -> Result<()> {
-        processes::resume(&self.folder)
-    }
-
-    /// What the server has written to its log.
-    #[must_use]
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
-    }
-
-    fn admin(&self) -> Admin {
-        Admin { bin: self.bin.clone(), folder: self.folder.clone(), port: self.port.number }
+        psql(&admin_url(self.port(), database), sql).await
     }
 
     fn data(&self) -> PathBuf {
@@ -177,36 +142,24 @@ impl Drop for Postgres {
     }
 }
 
-/// The way in for the test kit itself.
-#[derive(Debug, Clone)]
-struct Admin {
-    bin: PathBuf,
-    folder: PathBuf,
-    port: u16,
+/// Runs SQL at a URL with `psql`; the answer's rows as lines, columns parted by `|`.
+pub async fn psql(url: &str, sql: &str) -> Result<String> {
+    output(&mut psql_command(url, sql)?).await
 }
 
-impl Admin {
-    async fn sql(&self, database: &str, sql: &str) -> Result<String> {
-        output(&mut self.psql(database, sql)).await
-    }
+fn psql_command(url: &str, sql: &str) -> Result<tokio::process::Command> {
+    let mut command = as_server_user(bin()?.join("psql"), &std::env::temp_dir());
+    command.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql]);
+    Ok(command)
+}
 
-    async fn create_database(&self, name: &str) -> Result<()> {
-        self.sql(SUPERUSER, &format!("CREATE DATABASE \"{name}\" OWNER {OWNER}")).await?;
-        Ok(())
-    }
+async fn create_database(port: u16, name: &str) -> Result<()> {
+    psql(&admin_url(port, SUPERUSER), &format!("CREATE DATABASE \"{name}\" OWNER {OWNER}")).await?;
+    Ok(())
+}
 
-    fn psql(&self, database: &str, sql: &str) -> tokio::process::Command {
-        let mut command = as_server_user(self.bin.join("psql"), &self.folder);
-        command.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-U", SUPERUSER]).args([
-            "-p",
-            &self.port.to_string(),
-            "-d",
-            database,
-            "-c",
-            sql,
-        ]);
-        command
-    }
+fn admin_url(port: u16, database: &str) -> String {
+    format!("postgres://{SUPERUSER}@127.0.0.1:{port}/{database}")
 }
 
 fn url(port: u16, database: &str) -> String {
