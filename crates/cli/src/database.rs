@@ -6,10 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use holdfast_core::audit::Report;
 use holdfast_core::time::Timestamp;
-use holdfast_sqlite::{
-    Check, Contents, Copied, ExplainOrder, Explained, Failpoints, Options, Restore, SqliteStore,
-};
-use holdfast_store::{NewIncarnation, Store};
+use holdfast_sqlite::{Check, Contents, Copied, Options, Restore, SqliteStore};
+use holdfast_store::{ExplainOrder, Explained, Failpoints, NewIncarnation, Store};
 
 /// An authority's address.
 pub(crate) enum Url {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Subcommand};
 use holdfast_client::LedgerQuery;
 use holdfast_core::id::{CampaignId, OrderId, OrderKey, OrderNo};
-use holdfast_sqlite::ExplainOrder;
+use holdfast_store::ExplainOrder;
 use holdfast_wire::{LedgerEntryView, LineView, OrderView, PaymentView};
 use serde::Serialize;
 use uuid::Uuid;

@@ -1,13 +1,13 @@
 //! The trail of operators' acts, written in the transaction of the act.
 
-use holdfast_core::id::{CampaignId, Operator};
 use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{self, integer};
 use holdfast_store::{About, Act, ActFilter, ActId, ActRow, Error, Page, page_of};
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
-use crate::codec::{bytes, get, id, integer};
-use crate::error::{Driver, corrupt};
+use crate::codec::bytes;
+use crate::error::Driver;
 use crate::query::{Query, text};
 
 /// Writes an act down.
@@ -51,29 +51,13 @@ pub(crate) fn list(
     query.and("subject = ?", filter.subject.as_deref().map(text));
     let after = page.after.map(|id| integer(id.0)).transpose()?;
     query.and("id < ?", after.map(Value::Integer));
-    Ok(page_of(query.page("id DESC", page.limit).run(db, act)?, page.limit))
-}
-
-fn act(row: &Row<'_>) -> Result<ActRow, Error> {
-    let number: i64 = get(row, "id")?;
-    let operator: String = get(row, "operator")?;
-    let campaign: Option<String> = get(row, "campaign_id")?;
-    Ok(ActRow {
-        id: ActId(u64::try_from(number).map_err(|_| corrupt("an act's number"))?),
-        at: Timestamp(get(row, "at")?),
-        actor: get::<Option<String>>(row, "actor_key")?.unwrap_or_default(),
-        operator: if operator.is_empty() { None } else { Some(id(row, "operator", Operator::new)?) },
-        action: get(row, "action")?,
-        subject: get(row, "subject")?,
-        campaign: if campaign.is_some() { Some(id(row, "campaign_id", CampaignId::new)?) } else { None },
-        reason: get(row, "reason")?,
-        detail: get(row, "detail")?,
-        request_id: get(row, "request_id")?,
-    })
+    Ok(page_of(query.page("id DESC", page.limit).run(db, rows::act)?, page.limit))
 }
 
 #[cfg(test)]
 mod tests {
+    use holdfast_core::id::CampaignId;
+
     use super::*;
 
     #[test]

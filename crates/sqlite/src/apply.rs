@@ -7,10 +7,10 @@ use holdfast_core::order::Order;
 use holdfast_core::snapshot::{BucketChange, Changes, OrderChange};
 use holdfast_core::stock::Pool;
 use holdfast_store::Error;
+use holdfast_store::rows::{integer, write_detail, write_lines};
 use rusqlite::{Connection, Params, params};
 
-use crate::codec::{bytes, integer};
-use crate::detail::{write_detail, write_lines};
+use crate::codec::bytes;
 use crate::error::Driver;
 
 /// Writes every change of a batch.

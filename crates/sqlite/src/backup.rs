@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 
 use holdfast_core::id::Incarnation;
 use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{Row, corrupt, number, number_id};
 use holdfast_store::{Error, NewIncarnation};
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, Row};
+use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use sha2::{Digest, Sha256};
 
-use crate::codec::{self, get};
-use crate::error::{Driver, corrupt};
+use crate::codec::next;
+use crate::error::Driver;
 use crate::{audit, cases, lock, migrate, reader};
 
 /// Pages that are copied in one step: 8 MiB, so that progress is shown and a signal is heard.
@@ -157,23 +158,24 @@ pub(crate) fn contents(db: &Connection) -> Result<Contents, Error> {
             db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).store()?;
         u64::try_from(rows).map_err(|_| corrupt("a negative count"))
     };
-    let incarnation = |row: &Row<'_>| codec::number_id(row, "incarnation").map(Incarnation);
+    let incarnation = |row: &dyn Row| number_id(row, "incarnation").map(Incarnation);
     let incarnation = crate::load::one(db, "SELECT incarnation FROM authority", [], incarnation)?;
     let mut hash = Sha256::new();
-    let (mut buckets, mut positions, mut last) = (0_u64, 0_u64, None::<i64>);
+    let (mut buckets, mut positions, mut last) = (0_u64, 0_u64, None);
     let mut statement =
         db.prepare("SELECT pool, number, ledger_seq, last_at FROM bucket ORDER BY pool, number").store()?;
-    let mut rows = statement.query([]).store()?;
-    while let Some(row) = rows.next().store()? {
-        let number: u32 = get(row, "number")?;
-        let seq =
-            u64::try_from(get::<i64>(row, "ledger_seq")?).map_err(|_| corrupt("a negative position"))?;
-        hash.update(codec::number_id(row, "pool")?.to_be_bytes());
-        hash.update(number.to_be_bytes());
+    let mut found = statement.query([]).store()?;
+    let read = |row: &dyn Row| {
+        let (bucket, seq): (u32, u64) = (number(row, "number")?, number(row, "ledger_seq")?);
+        Ok((number_id(row, "pool")?, bucket, seq, Timestamp(number(row, "last_at")?)))
+    };
+    while let Some((pool, bucket, seq, last_at)) = next(&mut found, read)? {
+        hash.update(pool.to_be_bytes());
+        hash.update(bucket.to_be_bytes());
         hash.update(seq.to_be_bytes());
         buckets = buckets.saturating_add(1);
         positions = positions.saturating_add(seq);
-        last = last.max(Some(get(row, "last_at")?));
+        last = last.max(Some(last_at));
     }
     Ok(Contents {
         incarnation: incarnation.ok_or_else(|| corrupt("it was never served from"))?,
@@ -182,7 +184,7 @@ pub(crate) fn contents(db: &Connection) -> Result<Contents, Error> {
         buckets,
         positions,
         positions_sha256: hash.finalize().into(),
-        last_ledger_at: last.map(Timestamp),
+        last_ledger_at: last,
     })
 }
 

@@ -8,17 +8,18 @@ use holdfast_core::id::{Account, CampaignId};
 use holdfast_core::order::Usage;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{self, integer};
 use holdfast_store::{Act, Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
 use rusqlite::{Connection, named_params, params};
 
 use crate::acts;
-use crate::codec::{self, bytes, integer};
+use crate::codec::{bytes, next};
 use crate::error::Driver;
 use crate::load::one;
 use crate::query;
 
 fn load(db: &Connection, id: &CampaignId) -> Result<Option<Campaign>, Error> {
-    one(db, "SELECT * FROM campaign WHERE id = ?1", params![id.as_str()], codec::campaign)
+    one(db, "SELECT * FROM campaign WHERE id = ?1", params![id.as_str()], rows::campaign)
 }
 
 pub(crate) fn put(db: &Connection, put: PutCampaign, now: Timestamp) -> Result<(Arc<Campaign>, bool), Error> {
@@ -95,9 +96,8 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
 fn count_usage(db: &Connection, campaign: &CampaignId) -> Result<(), Error> {
     let mut usage: BTreeMap<Account, Usage> = BTreeMap::new();
     let mut orders = db.prepare("SELECT * FROM orders WHERE campaign_id = ?1").store()?;
-    let mut rows = orders.query(params![campaign.as_str()]).store()?;
-    while let Some(row) = rows.next().store()? {
-        let order = codec::order(row)?;
+    let mut orders = orders.query(params![campaign.as_str()]).store()?;
+    while let Some(order) = next(&mut orders, rows::order)? {
         let own = order.usage();
         if own != Usage::default() {
             let sum = usage.entry(order.account).or_default();

@@ -1,15 +1,16 @@
 //! Which authority this is, and its cases.
 
-use holdfast_core::case::{Case, CaseAction, CaseKind, Resolution};
-use holdfast_core::id::{CaseId, Incarnation, Operator, OrderId, PoolId};
+use holdfast_core::case::Case;
+use holdfast_core::id::{CaseId, Incarnation};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{self, Row, corrupt, number};
 use holdfast_store::{Act, Authority, CaseFilter, Error, NewIncarnation, Page, ResolveCase, page_of};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::acts;
-use crate::codec::{self, bytes, get, id};
-use crate::error::{Driver, corrupt};
+use crate::codec::bytes;
+use crate::error::Driver;
 use crate::load::{many, one};
 use crate::query::{Query, blob, text};
 
@@ -20,17 +21,16 @@ pub(crate) fn halted(db: &Connection) -> Result<bool, Error> {
 }
 
 pub(crate) fn authority(db: &Connection) -> Result<Authority, Error> {
-    let incarnation = |row: &Row<'_>| codec::number_id(row, "incarnation").map(Incarnation);
+    let incarnation = |row: &dyn Row| rows::number_id(row, "incarnation").map(Incarnation);
     let current = one(db, "SELECT incarnation FROM authority", [], incarnation)?;
     let past = many(db, "SELECT incarnation FROM past_incarnation ORDER BY number", [], incarnation)?;
     let sql = "SELECT coalesce(sum(ledger_seq), 0) AS positions, max(last_at) AS last_at FROM bucket";
-    let reached =
-        one(db, sql, [], |row| Ok((get::<i64>(row, "positions")?, get::<Option<i64>>(row, "last_at")?)))?;
+    let reached = one(db, sql, [], |row| Ok((number(row, "positions")?, row.integer("last_at")?)))?;
     let (positions, last_at) = reached.unwrap_or((0, None));
     Ok(Authority {
         incarnation: current.ok_or_else(|| corrupt("the authority's row is missing"))?,
         past,
-        positions: u64::try_from(positions).map_err(|_| corrupt("a ledger position is negative"))?,
+        positions,
         last_ledger_at: last_at.map(Timestamp),
     })
 }
@@ -73,7 +73,7 @@ pub(crate) fn list(
     query.and("state = ?", filter.state.map(|state| text(state.as_str())));
     query.and("kind = ?", filter.kind.map(|kind| text(kind.as_str())));
     query.and("id > ?", page.after.map(|after| blob(after.0)));
-    Ok(page_of(query.page("id", page.limit).run(db, case)?, page.limit))
+    Ok(page_of(query.page("id", page.limit).run(db, rows::case)?, page.limit))
 }
 
 pub(crate) fn resolve(
@@ -81,7 +81,7 @@ pub(crate) fn resolve(
     resolve: &ResolveCase,
     now: Timestamp,
 ) -> Result<Result<Case, Refusal>, Error> {
-    let known = one(db, "SELECT * FROM cases WHERE id = ?1", params![bytes(resolve.id.0)], case)?;
+    let known = one(db, "SELECT * FROM cases WHERE id = ?1", params![bytes(resolve.id.0)], rows::case)?;
     let Some(mut known) = known else { return Ok(Err(Refusal::UnknownCase)) };
     match known.resolve(resolve.at(now)) {
         Err(refusal) => return Ok(Err(refusal)),
@@ -96,25 +96,4 @@ pub(crate) fn resolve(
         count => return Err(Error::Data(format!("{count} cases resolved instead of 1"))),
     }
     Ok(Ok(known))
-}
-
-fn case(row: &Row<'_>) -> Result<Case, Error> {
-    let kind: String = get(row, "kind")?;
-    let mut case = Case::open(
-        CaseId(codec::number_id(row, "id")?),
-        CaseKind::parse(&kind).ok_or_else(|| corrupt(format_args!("unknown kind of case {kind:?}")))?,
-        get::<String>(row, "evidence")?.into(),
-        Timestamp(get(row, "opened_at")?),
-    );
-    case.pool = codec::optional_number_id(row, "pool")?.map(PoolId);
-    case.order = codec::optional_number_id(row, "order_id")?.map(OrderId);
-    if let Some(action) = get::<Option<String>>(row, "action")? {
-        case.resolution = Some(Resolution {
-            action: CaseAction::parse(&action).ok_or_else(|| corrupt("unknown action on a case"))?,
-            operator: id(row, "operator", Operator::new)?,
-            reason: get::<String>(row, "reason")?.into(),
-            at: Timestamp(get(row, "decided_at")?),
-        });
-    }
-    Ok(case)
 }

@@ -31,11 +31,6 @@ pub(crate) fn commit_is_undone(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy))
 }
 
-/// A row that does not say what it must.
-pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
-    Error::Corrupt(what.to_string())
-}
-
 /// Shorthand for the driver's results.
 pub(crate) trait Driver<T> {
     /// Maps the driver's error.

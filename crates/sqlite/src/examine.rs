@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use holdfast_core::id::CaseId;
 use holdfast_core::time::Timestamp;
-use holdfast_store::Error;
+use holdfast_store::{Error, rows};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::backup::quick_check;
-use crate::codec;
 use crate::error::Driver;
 use crate::load::many;
 use crate::{lock, migrate, reader};
@@ -81,7 +80,7 @@ pub fn examine_file(database: &Path) -> Result<Examined, Error> {
     };
     let sql = "SELECT id FROM cases WHERE state = 'open' AND kind = 'incarnation'";
     let halting_cases = if has_table(&db, "cases")? {
-        many(&db, sql, [], |row| codec::number_id(row, "id").map(CaseId))?
+        many(&db, sql, [], |row| rows::number_id(row, "id").map(CaseId))?
     } else {
         Vec::new()
     };

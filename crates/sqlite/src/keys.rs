@@ -1,18 +1,14 @@
 //! Keys of the API. Secrets come in as hashes and go out never.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use holdfast_core::id::CampaignId;
 use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{self, corrupt, write_scope};
 use holdfast_store::{
-    Act, CreateKey, Error, KeyId, KeyRefusal, KeyRow, LIVE_KEYS_MAX, Page, RevokeKey, Role, Scope, page_of,
+    Act, CreateKey, Error, KeyId, KeyRefusal, KeyRow, LIVE_KEYS_MAX, Page, RevokeKey, Role, page_of,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::acts;
-use crate::codec::get;
-use crate::error::{Driver, corrupt};
+use crate::error::Driver;
 use crate::load::{many, one};
 use crate::query::{Query, text};
 
@@ -48,11 +44,7 @@ pub(crate) fn create_first(db: &Connection, first: CreateKey, now: Timestamp) ->
 }
 
 fn insert(db: &Connection, key: &KeyRow) -> Result<(), Error> {
-    let campaigns = key.scope.campaigns().map(|campaigns| {
-        let names: Vec<&str> = campaigns.iter().map(CampaignId::as_str).collect();
-        serde_json::to_string(&names)
-    });
-    let campaigns = campaigns.transpose().map_err(|error| Error::Data(error.to_string()))?;
+    let campaigns = write_scope(&key.scope)?;
     let sql = "INSERT INTO api_key (id, name, role, campaigns, secret_sha256, created_at, expires_at, created_by) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let (id, role, expires_at) = (key.id.as_str(), key.role.as_str(), key.expires_at.map(|end| end.0));
@@ -83,38 +75,15 @@ pub(crate) fn revoke(
 }
 
 pub(crate) fn key(db: &Connection, id: &KeyId) -> Result<Option<KeyRow>, Error> {
-    one(db, "SELECT * FROM api_key WHERE id = ?1", params![id.as_str()], row_of)
+    one(db, "SELECT * FROM api_key WHERE id = ?1", params![id.as_str()], rows::key)
 }
 
 pub(crate) fn list(db: &Connection, page: &Page<KeyId>) -> Result<(Vec<KeyRow>, bool), Error> {
     let mut query = Query::new("SELECT * FROM api_key");
     query.and("id > ?", page.after.as_ref().map(|id| text(id.as_str())));
-    Ok(page_of(query.page("id", page.limit).run(db, row_of)?, page.limit))
+    Ok(page_of(query.page("id", page.limit).run(db, rows::key)?, page.limit))
 }
 
 pub(crate) fn live(db: &Connection, now: Timestamp) -> Result<Vec<KeyRow>, Error> {
-    many(db, &format!("SELECT * FROM api_key WHERE {LIVE} ORDER BY id"), params![now.0], row_of)
-}
-
-fn row_of(row: &Row<'_>) -> Result<KeyRow, Error> {
-    let role: String = get(row, "role")?;
-    let campaigns: Option<String> = get(row, "campaigns")?;
-    let secret: Vec<u8> = get(row, "secret_sha256")?;
-    Ok(KeyRow {
-        id: KeyId::new(&get::<String>(row, "id")?).ok_or_else(|| corrupt("a key's id"))?,
-        name: get(row, "name")?,
-        role: Role::parse(&role).ok_or_else(|| corrupt(format_args!("unknown role {role:?}")))?,
-        scope: campaigns.map_or(Ok(Scope::All), |text| scope_of(&text))?,
-        secret_sha256: secret.as_slice().try_into().map_err(|_| corrupt("the hash of a key"))?,
-        created_at: Timestamp(get(row, "created_at")?),
-        expires_at: get::<Option<i64>>(row, "expires_at")?.map(Timestamp),
-        revoked_at: get::<Option<i64>>(row, "revoked_at")?.map(Timestamp),
-        created_by: get::<String>(row, "created_by")?.into(),
-    })
-}
-
-fn scope_of(text: &str) -> Result<Scope, Error> {
-    let names: Vec<String> = serde_json::from_str(text).map_err(|_| corrupt("the campaigns of a key"))?;
-    let campaigns: Result<BTreeSet<_>, _> = names.iter().map(|name| CampaignId::new(name)).collect();
-    Ok(Scope::Only(Arc::new(campaigns.map_err(|_| corrupt("a campaign of a key"))?)))
+    many(db, &format!("SELECT * FROM api_key WHERE {LIVE} ORDER BY id"), params![now.0], rows::key)
 }

@@ -10,10 +10,8 @@ mod campaign;
 mod cases;
 mod checkpoint;
 mod codec;
-mod detail;
 mod error;
 mod examine;
-mod failpoint;
 mod keys;
 mod load;
 mod lock;
@@ -27,8 +25,7 @@ mod writer;
 pub use backup::{Check, Contents, Copied, Restore, backup_file, restore_file};
 pub use bare::{BareHold, BareTables};
 pub use examine::{Examined, Schema, examine_file, files_of, sqlite_version};
-pub use failpoint::Failpoints;
-pub use store::{ExplainOrder, Explained, Options, SqliteStore, audit_file, explain_file};
+pub use store::{Options, SqliteStore, audit_file, explain_file};
 
 /// The version of the SQLite library inside.
 pub fn version() -> &'static str {

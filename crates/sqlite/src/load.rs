@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdfast_core::command::{Adjust, AdjustmentKind, Command, Signed};
-use holdfast_core::id::{AdjustmentId, CampaignId, Operator, OrderId, PoolId};
-use holdfast_core::order::Usage;
+use holdfast_core::command::Command;
+use holdfast_core::id::{CampaignId, OrderId, PoolId};
 use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
 use holdfast_store::Error;
-use rusqlite::{Connection, Params, Row, params};
+use holdfast_store::rows::{self as row, Row};
+use rusqlite::{Connection, Params, params};
 
 use crate::cases;
-use crate::codec::{self, bytes, get, id};
-use crate::error::{Driver, corrupt};
+use crate::codec::{all, bytes, next};
+use crate::error::Driver;
 
 /// Every row that a batch needs to be decided.
 pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -> Result<Snapshot, Error> {
@@ -33,11 +33,10 @@ pub(crate) fn one<T>(
     db: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl Fn(&Row<'_>) -> Result<T, Error>,
+    read: impl Fn(&dyn Row) -> Result<T, Error>,
 ) -> Result<Option<T>, Error> {
     let mut statement = db.prepare_cached(sql).store()?;
-    let mut rows = statement.query(params).store()?;
-    rows.next().store()?.map(read).transpose()
+    next(&mut statement.query(params).store()?, read)
 }
 
 /// Reads every row.
@@ -45,20 +44,20 @@ pub(crate) fn many<T>(
     db: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl Fn(&Row<'_>) -> Result<T, Error>,
+    read: impl Fn(&dyn Row) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
     let mut statement = db.prepare_cached(sql).store()?;
-    codec::all(statement.query(params).store()?, read)
+    all(statement.query(params).store()?, read)
 }
 
 fn load_orders(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
     let mut found = Vec::new();
     for key in &needs.order_keys {
         let sql = "SELECT * FROM orders WHERE campaign_id = ?1 AND order_no = ?2";
-        found.extend(one(db, sql, params![key.campaign.as_str(), key.order_no.as_str()], codec::order)?);
+        found.extend(one(db, sql, params![key.campaign.as_str(), key.order_no.as_str()], row::order)?);
     }
     for order in &needs.orders {
-        found.extend(one(db, "SELECT * FROM orders WHERE id = ?1", params![bytes(order.0)], codec::order)?);
+        found.extend(one(db, "SELECT * FROM orders WHERE id = ?1", params![bytes(order.0)], row::order)?);
     }
     for order in found {
         rows.order_keys.insert(order.key.clone(), order.id);
@@ -68,7 +67,7 @@ fn load_orders(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Resul
 }
 
 fn load_payments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
-    let owner = |row: &Row<'_>| codec::number_id(row, "order_id").map(OrderId);
+    let owner = |row: &dyn Row| row::number_id(row, "order_id").map(OrderId);
     for (provider, event) in &needs.events {
         let sql = "SELECT order_id FROM payment WHERE provider = ?1 AND event_id = ?2";
         if let Some(order) = one(db, sql, params![provider.as_str(), event.as_str()], owner)? {
@@ -87,20 +86,9 @@ fn load_payments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Res
 }
 
 fn load_adjustments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
-    let read = |row: &Row<'_>| {
-        let kind: String = get(row, "kind")?;
-        Ok(Adjust {
-            adjustment_id: id(row, "id", AdjustmentId::new)?,
-            pool: PoolId(codec::number_id(row, "pool")?),
-            delta: get(row, "delta")?,
-            kind: AdjustmentKind::parse(&kind).ok_or_else(|| corrupt("unknown kind of adjustment"))?,
-            bucket: get(row, "bucket")?,
-            signed: Signed::new(id(row, "operator", Operator::new)?.as_str(), get::<String>(row, "reason")?),
-        })
-    };
     for adjustment in &needs.adjustments {
         let sql = "SELECT * FROM adjustment WHERE id = ?1";
-        if let Some(known) = one(db, sql, params![adjustment.as_str()], read)? {
+        if let Some(known) = one(db, sql, params![adjustment.as_str()], row::adjustment)? {
             rows.adjustments.insert(known.adjustment_id.clone(), known);
         }
     }
@@ -115,7 +103,7 @@ fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Sn
     for (campaign, sku, location) in &needs.pool_addresses {
         let sql = "SELECT * FROM pool WHERE campaign_id = ?1 AND sku = ?2 AND location = ?3";
         let key = params![campaign.as_str(), sku.as_str(), location.as_str()];
-        if let Some(pool) = one(db, sql, key, codec::pool)? {
+        if let Some(pool) = one(db, sql, key, row::pool)? {
             rows.pool_addresses.insert(((*campaign).clone(), (*sku).clone(), (*location).clone()), pool.id);
             lock_pool(db, pool.id, rows)?;
             rows.pools.insert(pool.id, pool);
@@ -123,7 +111,7 @@ fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Sn
     }
     for pool in pools {
         if !rows.pools.contains_key(&pool) {
-            let read = one(db, "SELECT * FROM pool WHERE id = ?1", params![bytes(pool.0)], codec::pool)?;
+            let read = one(db, "SELECT * FROM pool WHERE id = ?1", params![bytes(pool.0)], row::pool)?;
             rows.pools.extend(read.map(|pool| (pool.id, pool)));
         }
     }
@@ -133,7 +121,7 @@ fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Sn
     for key in &locks.buckets {
         if !rows.buckets.contains_key(key) {
             let sql = "SELECT * FROM bucket WHERE pool = ?1 AND number = ?2";
-            let read = one(db, sql, params![bytes(key.pool.0), key.number], codec::bucket)?;
+            let read = one(db, sql, params![bytes(key.pool.0), key.number], row::bucket)?;
             rows.buckets.extend(read.map(|bucket| (bucket.key, bucket)));
         }
     }
@@ -148,7 +136,7 @@ fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Sn
 
 fn lock_pool(db: &Connection, pool: PoolId, rows: &mut Snapshot) -> Result<(), Error> {
     let sql = "SELECT * FROM bucket WHERE pool = ?1 ORDER BY number";
-    for bucket in many(db, sql, params![bytes(pool.0)], codec::bucket)? {
+    for bucket in many(db, sql, params![bytes(pool.0)], row::bucket)? {
         rows.buckets.insert(bucket.key, bucket);
         rows.complete.insert(pool);
     }
@@ -161,7 +149,7 @@ fn load_campaigns(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Re
     campaigns.extend(rows.pools.values().map(|pool| pool.campaign.clone()));
     for campaign in campaigns {
         let read =
-            one(db, "SELECT * FROM campaign WHERE id = ?1", params![campaign.as_str()], codec::campaign)?;
+            one(db, "SELECT * FROM campaign WHERE id = ?1", params![campaign.as_str()], row::campaign)?;
         rows.campaigns.extend(read.map(|campaign| (campaign.id.clone(), Arc::new(campaign))));
     }
     Ok(())
@@ -177,14 +165,9 @@ fn load_usage(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result
             continue;
         }
         let sql = "SELECT units, open_holds FROM account_usage WHERE campaign_id = ?1 AND account = ?2";
-        let usage = one(db, sql, params![campaign.as_str(), account.as_str()], usage)?.unwrap_or_default();
+        let usage =
+            one(db, sql, params![campaign.as_str(), account.as_str()], row::usage)?.unwrap_or_default();
         rows.usage.insert(UsageKey { campaign, account }, usage);
     }
     Ok(())
-}
-
-/// Reads a usage row.
-pub(crate) fn usage(row: &Row<'_>) -> Result<Usage, Error> {
-    let count = |column| u64::try_from(get::<i64>(row, column)?).map_err(|_| corrupt(column));
-    Ok(Usage { units: count("units")?, open_holds: count("open_holds")? })
 }

@@ -1,13 +1,12 @@
 //! Migrations: forward only, expand then contract. The lock file keeps two servers apart meanwhile.
 
-use holdfast_store::Error;
+use holdfast_store::{Error, rows};
 use refinery_core::traits::sync::{Migrate, Query, Transaction};
 use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::codec::get;
 use crate::error::Driver;
 use crate::examine::{Schema, has_table};
 use crate::load::one;
@@ -73,7 +72,7 @@ pub(crate) fn schema_of(db: &Connection) -> Result<Schema, Error> {
     let sql = "SELECT compatible_from FROM schema_rule WHERE version = ?1";
     let compatible_from = match version {
         Some(version) if has_table(db, "schema_rule")? => {
-            one(db, sql, [version], |row| get(row, "compatible_from"))?
+            one(db, sql, [version], |row| rows::number(row, "compatible_from"))?
         }
         Some(_) | None => None,
     };

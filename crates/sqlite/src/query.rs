@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_core::id::{CampaignId, OrderId, OrderKey, OrderNo, PoolId};
+use holdfast_core::id::{CampaignId, OrderId, OrderKey, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{self, Row, integer};
 use holdfast_store::{
     CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, Error, LedgerFilter, LedgerPosition, OpenEnds,
     OrderFilter, Page, PoolFilter, PoolRow, Scope, page_of, page_of_orders,
 };
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 
-use crate::codec::{self, bytes, get};
-use crate::error::{Driver, corrupt};
+use crate::codec::{bytes, next};
+use crate::error::Driver;
 use crate::load::{many, one};
 
 const TOTALS: &str = "SELECT campaign.*, totals.*, \
@@ -25,20 +26,8 @@ const TOTALS: &str = "SELECT campaign.*, totals.*, \
      coalesce(sum(sold), 0) AS sold FROM bucket WHERE pool IN (SELECT id FROM pool WHERE campaign_id = ?1)) AS totals \
     WHERE campaign.id = ?1";
 
-fn totals(row: &Row<'_>) -> Result<CampaignTotals, Error> {
-    let count = |column| u64::try_from(get::<i64>(row, column)?).map_err(|_| corrupt(column));
-    Ok(CampaignTotals {
-        campaign: Arc::new(codec::campaign(row)?),
-        pools: count("pools")?,
-        available: count("available")?,
-        held: count("held")?,
-        sold: count("sold")?,
-        halted: get(row, "halted")?,
-    })
-}
-
 pub(crate) fn campaign(db: &Connection, id: &CampaignId) -> Result<Option<CampaignTotals>, Error> {
-    one(db, TOTALS, params![id.as_str()], totals)
+    one(db, TOTALS, params![id.as_str()], rows::totals)
 }
 
 pub(crate) fn campaigns(
@@ -49,7 +38,7 @@ pub(crate) fn campaigns(
     let mut query = Query::new("SELECT id FROM campaign");
     query.in_scope("id", scope);
     query.and("id > ?", page.after.as_ref().map(|id| text(id.as_str())));
-    let ids = query.page("id", page.limit).run(db, |row| codec::id(row, "id", CampaignId::new))?;
+    let ids = query.page("id", page.limit).run(db, |row| rows::id(row, "id", CampaignId::new))?;
     let (ids, more) = page_of(ids, page.limit);
     let mut items = Vec::with_capacity(ids.len());
     for id in ids {
@@ -102,7 +91,7 @@ impl Query {
     pub(crate) fn run<T>(
         self,
         db: &Connection,
-        read: impl Fn(&Row<'_>) -> Result<T, Error>,
+        read: impl Fn(&dyn Row) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
         many(db, &self.sql, params_from_iter(self.values), read)
     }
@@ -118,12 +107,12 @@ pub(crate) fn blob(id: u128) -> Value {
 
 fn with_buckets(db: &Connection, pool: holdfast_core::stock::Pool) -> Result<PoolRow, Error> {
     let sql = "SELECT * FROM bucket WHERE pool = ?1 ORDER BY number";
-    let buckets = many(db, sql, params![bytes(pool.id.0)], codec::bucket)?;
+    let buckets = many(db, sql, params![bytes(pool.id.0)], rows::bucket)?;
     Ok(PoolRow { pool, buckets })
 }
 
 pub(crate) fn pool(db: &Connection, id: PoolId) -> Result<Option<PoolRow>, Error> {
-    let pool = one(db, "SELECT * FROM pool WHERE id = ?1", params![bytes(id.0)], codec::pool)?;
+    let pool = one(db, "SELECT * FROM pool WHERE id = ?1", params![bytes(id.0)], rows::pool)?;
     pool.map(|pool| with_buckets(db, pool)).transpose()
 }
 
@@ -138,19 +127,19 @@ pub(crate) fn pools(
     query.and("sku = ?", filter.sku.as_ref().map(|sku| text(sku.as_str())));
     query.and("location = ?", filter.location.as_ref().map(|location| text(location.as_str())));
     query.and("id > ?", page.after.map(|id| blob(id.0)));
-    let (pools, more) = page_of(query.page("id", page.limit).run(db, codec::pool)?, page.limit);
+    let (pools, more) = page_of(query.page("id", page.limit).run(db, rows::pool)?, page.limit);
     let rows = pools.into_iter().map(|pool| with_buckets(db, pool)).collect::<Result<_, _>>()?;
     Ok((rows, more))
 }
 
 pub(crate) fn order(db: &Connection, id: OrderId) -> Result<Option<Arc<Order>>, Error> {
     let sql = "SELECT * FROM orders WHERE id = ?1";
-    Ok(one(db, sql, params![bytes(id.0)], codec::order)?.map(Arc::new))
+    Ok(one(db, sql, params![bytes(id.0)], rows::order)?.map(Arc::new))
 }
 
 pub(crate) fn order_by_key(db: &Connection, key: &OrderKey) -> Result<Option<Arc<Order>>, Error> {
     let sql = "SELECT * FROM orders WHERE campaign_id = ?1 AND order_no = ?2";
-    let found = one(db, sql, params![key.campaign.as_str(), key.order_no.as_str()], codec::order)?;
+    let found = one(db, sql, params![key.campaign.as_str(), key.order_no.as_str()], rows::order)?;
     Ok(found.map(Arc::new))
 }
 
@@ -159,12 +148,7 @@ pub(crate) fn order_keys(db: &Connection, page: &Page<OrderKey>) -> Result<(Vec<
         page.after.as_ref().map_or(("", ""), |key| (key.campaign.as_str(), key.order_no.as_str()));
     let sql = "SELECT campaign_id, order_no FROM orders WHERE (campaign_id, order_no) > (?1, ?2) \
                ORDER BY campaign_id, order_no LIMIT ?3";
-    let keys = many(db, sql, params![campaign, order_no, limit(page.limit)], |row| {
-        Ok(OrderKey {
-            campaign: codec::id(row, "campaign_id", CampaignId::new)?,
-            order_no: codec::id(row, "order_no", OrderNo::new)?,
-        })
-    })?;
+    let keys = many(db, sql, params![campaign, order_no, limit(page.limit)], rows::order_key)?;
     Ok(page_of(keys, page.limit))
 }
 
@@ -187,11 +171,8 @@ pub(crate) fn orders(
     query.and("id > ?", page.after.map(|id| blob(id.0)));
     let query = query.page("id", page.limit);
     let mut statement = db.prepare_cached(&query.sql).store()?;
-    let mut rows = statement.query(params_from_iter(query.values)).store()?;
-    let orders = std::iter::from_fn(|| match rows.next().store() {
-        Ok(row) => row.map(|row| codec::order(row).map(Arc::new)),
-        Err(error) => Some(Err(error)),
-    });
+    let mut found = statement.query(params_from_iter(query.values)).store()?;
+    let orders = std::iter::from_fn(|| next(&mut found, |row| rows::order(row).map(Arc::new)).transpose());
     page_of_orders(orders, page.limit)
 }
 
@@ -208,33 +189,22 @@ pub(crate) fn ledger(
         query.and("(pool, bucket, seq) > (?, ", Some(blob(pool.0)));
         query.sql.push_str("?, ?)");
         query.values.push(Value::Integer(i64::from(number)));
-        query.values.push(Value::Integer(codec::integer(seq)?));
+        query.values.push(Value::Integer(integer(seq)?));
     }
-    let items = query.page("pool, bucket, seq", page.limit).run(db, codec::entry)?;
+    let items = query.page("pool, bucket, seq", page.limit).run(db, rows::entry)?;
     Ok(page_of(items, page.limit))
 }
 
 /// Only the index is read.
 pub(crate) fn open_ends(db: &Connection, now: Timestamp, most: u64) -> Result<OpenEnds, Error> {
-    let sql = "SELECT count(*), min(due_at), count(CASE WHEN due_at <= ?1 THEN 1 END), \
-               count(CASE WHEN due_at <= ?2 THEN 1 END), count(CASE WHEN due_at <= ?3 THEN 1 END), \
-               count(CASE WHEN due_at <= ?4 THEN 1 END), count(CASE WHEN due_at <= ?5 THEN 1 END) \
+    let sql = "SELECT count(*) AS open, min(due_at) AS earliest, count(CASE WHEN due_at <= ?1 THEN 1 END) AS within_0, \
+               count(CASE WHEN due_at <= ?2 THEN 1 END) AS within_1, count(CASE WHEN due_at <= ?3 THEN 1 END) AS within_2, \
+               count(CASE WHEN due_at <= ?4 THEN 1 END) AS within_3, count(CASE WHEN due_at <= ?5 THEN 1 END) AS within_4 \
                FROM (SELECT due_at FROM orders WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT ?6) AS ends";
     let [a, b, c, d, e] =
         ENDS_WITHIN_SECONDS.map(|seconds| now.plus(Duration::from_secs(u64::from(seconds))).0);
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let count = |row: &Row<'_>, column: usize| {
-        let count: i64 = row.get(column).store()?;
-        u64::try_from(count).map_err(|_| corrupt("a count below zero"))
-    };
-    let found = one(db, sql, params![a, b, c, d, e, most], |row| {
-        Ok(OpenEnds {
-            all: count(row, 0)?,
-            within: [count(row, 2)?, count(row, 3)?, count(row, 4)?, count(row, 5)?, count(row, 6)?],
-            earliest: row.get::<_, Option<i64>>(1).store()?.map(Timestamp),
-        })
-    })?;
-    Ok(found.unwrap_or_default())
+    Ok(one(db, sql, params![a, b, c, d, e, most], rows::open_ends)?.unwrap_or_default())
 }
 
 pub(crate) fn due(
@@ -246,14 +216,5 @@ pub(crate) fn due(
     let sql = "SELECT id, home_pool, home_bucket, due_at FROM orders \
                WHERE due_at IS NOT NULL AND due_at <= ?1 AND (due_at, id) > (?2, ?3) ORDER BY due_at, id LIMIT ?4";
     let most = i64::try_from(page.limit).unwrap_or(i64::MAX);
-    many(db, sql, params![now.0, after, bytes(id), most], |row| {
-        Ok(DueOrder {
-            id: OrderId(codec::number_id(row, "id")?),
-            home: BucketKey {
-                pool: PoolId(codec::number_id(row, "home_pool")?),
-                number: get(row, "home_bucket")?,
-            },
-            due_at: Timestamp(get(row, "due_at")?),
-        })
-    })
+    many(db, sql, params![now.0, after, bytes(id), most], rows::due_order)
 }

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_core::id::{CampaignId, OrderId, PoolId};
+use holdfast_core::id::{CampaignId, OrderId};
 use holdfast_core::ledger::Action;
-use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{self, corrupt};
 use holdfast_store::{Error, LedgerPosition, Settlement, SettlementSum};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
-use crate::codec::{self, bytes, get};
-use crate::detail::read_lines;
-use crate::error::{Driver, corrupt};
+use crate::codec::bytes;
+use crate::error::Driver;
 use crate::load::{many, one};
 
 /// The condition of the index, word for word, which is how SQLite knows that it may use it.
@@ -50,32 +49,29 @@ pub(crate) fn settlement(
 
 fn read_all(db: &Connection, campaign: &CampaignId, now: Timestamp) -> Result<Option<Settlement>, Error> {
     let sql = "SELECT 1 AS there FROM campaign WHERE id = ?1";
-    if one(db, sql, params![campaign.as_str()], |row| get::<i64>(row, "there"))?.is_none() {
+    if one(db, sql, params![campaign.as_str()], |row| rows::number::<i64>(row, "there"))?.is_none() {
         return Ok(None);
     }
     let mut sum = SettlementSum::new(campaign.clone(), now);
     let sql = "SELECT * FROM pool WHERE campaign_id = ?1 ORDER BY id";
-    let pools = many(db, sql, params![campaign.as_str()], codec::pool)?;
+    let pools = many(db, sql, params![campaign.as_str()], rows::pool)?;
     let mut refunded = BTreeSet::new();
     for pool in pools {
         let id = pool.id;
         let sql = "SELECT * FROM bucket WHERE pool = ?1 ORDER BY number";
-        sum.pool(pool, &many(db, sql, params![bytes(id.0)], codec::bucket)?);
+        sum.pool(pool, &many(db, sql, params![bytes(id.0)], rows::bucket)?);
         let entries = many(db, SUPPLY, params![bytes(id.0)], |row| {
-            let word: String = get(row, "action")?;
-            let action = Action::parse(&word).ok_or_else(|| corrupt(format_args!("action {word:?}")))?;
-            Ok((action, get::<i64>(row, "units")?))
+            Ok((rows::word(row, "action", Action::parse)?, rows::number(row, "units")?))
         })?;
         for (action, units) in entries {
             sum.entries(id, action, units);
         }
-        refunded.extend(many(db, REFUNDED, params![bytes(id.0)], |row| codec::number_id(row, "order_id"))?);
+        refunded.extend(many(db, REFUNDED, params![bytes(id.0)], |row| rows::number_id(row, "order_id"))?);
     }
     for order in refunded {
         // Only the lines: there may be many, and the view is open meanwhile.
         let sql = "SELECT lines FROM orders WHERE id = ?1";
-        let lines = |row: &Row<'_>| read_lines(&get::<String>(row, "lines")?);
-        let found = one(db, sql, params![bytes(order)], lines)?;
+        let found = one(db, sql, params![bytes(order)], rows::lines)?;
         sum.refunds(&found.ok_or_else(|| corrupt("a refund of an order that is not there"))?);
     }
     Ok(Some(sum.finish()))
@@ -89,10 +85,5 @@ pub(crate) fn order_position(
 ) -> Result<Option<LedgerPosition>, Error> {
     let sql = "SELECT pool, bucket, seq FROM ledger INDEXED BY ledger_order \
                WHERE order_id = ?1 AND order_version = ?2";
-    one(db, sql, params![bytes(order.0), version], |row| {
-        let pool = PoolId(codec::number_id(row, "pool")?);
-        let seq: i64 = get(row, "seq")?;
-        let seq = u64::try_from(seq).map_err(|_| corrupt("column seq"))?;
-        Ok((BucketKey { pool, number: get(row, "bucket")? }, seq))
-    })
+    one(db, sql, params![bytes(order.0), version], rows::position)
 }

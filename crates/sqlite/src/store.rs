@@ -16,15 +16,14 @@ use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, Clock, Committed, CreateKey,
-    DueOrder, Error, KeyId, KeyRefusal, KeyRow, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds,
-    OrderFilter, Page, PoolFilter, PoolFreeze, PoolRow, PutCampaign, ResolveCase, RevokeKey, Scope,
-    Settlement, Store, SwitchCampaign, SystemClock,
+    DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, LedgerFilter,
+    LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolFreeze, PoolRow,
+    PutCampaign, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SystemClock,
 };
 use rusqlite::{Connection, params};
 
 use crate::checkpoint::Checkpoints;
 use crate::error::Driver;
-use crate::failpoint::Failpoints;
 use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
@@ -159,24 +158,6 @@ pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<Explaine
     let filter = LedgerFilter { order: Some(order.id), ..LedgerFilter::default() };
     let (entries, _) = query::ledger(&db, &filter, &Page { after: None, limit: 100_000 })?;
     Ok(Some(Explained { order, entries }))
-}
-
-/// An order with the entries that tell its life.
-#[derive(Debug, Clone)]
-pub struct Explained {
-    /// The order as it stands.
-    pub order: Arc<Order>,
-    /// Its ledger entries.
-    pub entries: Vec<Entry>,
-}
-
-/// Which order to explain.
-#[derive(Debug, Clone)]
-pub enum ExplainOrder {
-    /// By its id.
-    Id(OrderId),
-    /// By its key.
-    Key(OrderKey),
 }
 
 #[async_trait]

@@ -9,13 +9,12 @@ use std::time::Instant;
 
 use holdfast_core::decide::decide;
 use holdfast_metrics::{Gauge, Held, StoreMetrics, Use};
-use holdfast_store::{Act, Balance, Batch, Clock, Committed, Error};
+use holdfast_store::{Act, Balance, Batch, Clock, Committed, Error, Failpoints};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::checkpoint::Checkpoints;
 use crate::error::{Driver, commit_is_undone, of_driver};
-use crate::failpoint::Failpoints;
 use crate::{acts, apply, load};
 
 /// Most jobs that wait for the writer. Lanes wait beyond it; each has one batch in flight.

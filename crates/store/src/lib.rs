@@ -18,9 +18,11 @@ mod clock;
 pub mod conformance;
 mod contract;
 mod error;
+mod failpoint;
 mod keys;
 pub mod model;
 mod read;
+pub mod rows;
 mod settlement;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
@@ -28,12 +30,13 @@ pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
 pub use error::Error;
+pub use failpoint::Failpoints;
 pub use keys::{
     CreateKey, KEY_ID_CHARS, KeyId, KeyRefusal, KeyRow, LIVE_KEYS_MAX, RevokeKey, Role, SCOPE_CAMPAIGNS_MAX,
     Scope,
 };
 pub use read::{
-    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, LedgerFilter, LedgerPosition, ORDER_PAGE_LINES_MAX,
-    OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of, page_of_orders,
+    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, ExplainOrder, Explained, LedgerFilter, LedgerPosition,
+    ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of, page_of_orders,
 };
 pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};

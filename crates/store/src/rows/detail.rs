@@ -11,10 +11,10 @@ use holdfast_core::order::{
 };
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
-use holdfast_store::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::error::corrupt;
+use super::corrupt;
+use crate::error::Error;
 
 const MAIN: &str = "main";
 
@@ -74,7 +74,7 @@ fn id<T>(text: &str, new: fn(&str) -> Result<T, InvalidId>) -> Result<T, Error> 
 }
 
 /// An order's lines as stored.
-pub(crate) fn write_lines(lines: &[Line]) -> Result<String, Error> {
+pub fn write_lines(lines: &[Line]) -> Result<String, Error> {
     let rows: Vec<LineJson> = lines
         .iter()
         .map(|line| LineJson {
@@ -100,7 +100,7 @@ pub(crate) fn write_lines(lines: &[Line]) -> Result<String, Error> {
 }
 
 /// An order's lines as read.
-pub(crate) fn read_lines(text: &str) -> Result<Vec<Line>, Error> {
+pub(super) fn read_lines(text: &str) -> Result<Vec<Line>, Error> {
     let rows: Vec<LineJson> = parse(text)?;
     rows.into_iter()
         .map(|row| {
@@ -125,12 +125,12 @@ pub(crate) fn read_lines(text: &str) -> Result<Vec<Line>, Error> {
 
 /// What an order has beyond its columns and lines.
 #[derive(Default)]
-pub(crate) struct Detail {
-    pub(crate) attempts: Vec<Attempt>,
-    pub(crate) payments: Vec<Payment>,
-    pub(crate) refunds: Vec<RefundMade>,
-    pub(crate) refund_due: Option<RefundDue>,
-    pub(crate) shortage: Option<Shortage>,
+pub(super) struct Detail {
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) payments: Vec<Payment>,
+    pub(super) refunds: Vec<RefundMade>,
+    pub(super) refund_due: Option<RefundDue>,
+    pub(super) shortage: Option<Shortage>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -191,7 +191,7 @@ struct RefundDueJson {
 }
 
 /// What an order has beyond its columns and lines, as stored; nothing for an ordinary order.
-pub(crate) fn write_detail(order: &Order) -> Result<Option<String>, Error> {
+pub fn write_detail(order: &Order) -> Result<Option<String>, Error> {
     let plain = order.attempts.is_empty()
         && order.payments.is_empty()
         && order.refunds.is_empty()
@@ -268,7 +268,7 @@ fn read_payment(row: PaymentJson) -> Result<Payment, Error> {
 }
 
 /// What an order has beyond its columns and lines, as read.
-pub(crate) fn read_detail(text: &str) -> Result<Detail, Error> {
+pub(super) fn read_detail(text: &str) -> Result<Detail, Error> {
     let row: DetailJson = parse(text)?;
     let attempt = |a: AttemptJson| {
         Ok(Attempt {

@@ -13,7 +13,7 @@ mod absent {
 
     impl Failpoints {
         /// Does nothing.
-        pub(crate) fn hit(&self, _point: &str) {}
+        pub fn hit(&self, _point: &str) {}
     }
 }
 
@@ -59,7 +59,8 @@ mod armed {
             Ok(points)
         }
 
-        pub(crate) fn hit(&self, point: &str) {
+        /// Passes a point: if it is armed and this is its time, the process dies here.
+        pub fn hit(&self, point: &str) {
             fail_point!(Arc::clone(&self.0), point);
         }
     }
