@@ -20,6 +20,7 @@ mod disk;
 mod edges;
 mod follow;
 mod fuzz;
+mod history;
 mod keys;
 mod openapi;
 mod pressure;

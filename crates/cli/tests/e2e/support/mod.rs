@@ -1,11 +1,15 @@
 //! A server of one's own, and a client that shows raw answers.
 
+mod history;
 mod http;
+mod load;
 mod problem;
 mod raw;
 mod server;
 
+pub(crate) use history::History;
 pub(crate) use http::{Answer, Http};
+pub(crate) use load::Load;
 pub(crate) use problem::{assert_invalid, assert_problem, assert_whole_problem};
 pub(crate) use raw::{Raw, answer_of};
 pub(crate) use server::{Server, Start, binary, run};

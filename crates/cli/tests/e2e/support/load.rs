@@ -1,0 +1,105 @@
+//! Clients that buy, pay and cancel while the world breaks around them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::history::{CAMPAIGN, History, order_no, timed};
+use super::{Answer, Http, pause};
+
+/// Clients at work; what they are told goes to a [`History`].
+pub(crate) struct Load {
+    clients: JoinSet<()>,
+    stop: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+struct Client {
+    nodes: Vec<Http>,
+    history: Arc<History>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Load {
+    /// Starts clients of these nodes.
+    pub(crate) fn start(history: &Arc<History>, nodes: &[Http], clients: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = Client { nodes: nodes.to_vec(), history: Arc::clone(history), stop: Arc::clone(&stop) };
+        let clients = (0..clients).map(|_| client.clone().shop()).collect();
+        Self { clients, stop }
+    }
+
+    /// Lets every client hear the answer that it waits for, and no more. A client that was told what must not be
+    /// told fails here.
+    pub(crate) async fn stop(mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        while let Some(ended) = self.clients.join_next().await {
+            ended.unwrap();
+        }
+    }
+}
+
+impl Client {
+    async fn shop(self) {
+        while !self.is_over() {
+            self.see_to(self.history.next()).await;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// One order's life: placed, every second paid, every third of the others cancelled, some asked for again.
+    async fn see_to(&self, number: u64) {
+        let cup = json!({"sku": "CUP", "quantity": 1});
+        let lines = match number % 20 {
+            0 | 5 | 10 => json!([cup, {"sku": "POT", "quantity": 2}]),
+            7 => json!([{"sku": "RARE", "quantity": 1}]),
+            _ => json!([cup]),
+        };
+        let place = json!({
+            "campaign_id": CAMPAIGN, "order_no": order_no(number), "account": format!("a{}", number % 50),
+            "lines": lines,
+        });
+        let Some(placed) = self.ask(number, "/v1/orders", &place).await else { return };
+        let Some(id) = placed.body["id"].as_str() else { return };
+        if number.is_multiple_of(2) {
+            let notice = json!({
+                "event_id": order_no(number), "payment_id": order_no(number), "order_id": id,
+                "outcome": "succeeded",
+            });
+            self.ask(number, "/v1/payments/bank/notifications", &notice).await;
+        } else if number.is_multiple_of(3) {
+            self.ask(number, &format!("/v1/orders/{id}/cancel"), &json!({})).await;
+        }
+        if number.is_multiple_of(4) {
+            self.ask(number, "/v1/orders", &place).await;
+        }
+    }
+
+    /// Asks until there is an answer about the order; none if the client gave up, and when the load is over.
+    async fn ask(&self, number: u64, path: &str, body: &Value) -> Option<Answer> {
+        // Some do not ask again: what they were told in the outage must be true without that.
+        let gives_up = number % 7 == 3;
+        for attempt in 0.. {
+            let node = &self.nodes[usize::try_from(number + attempt).unwrap() % self.nodes.len()];
+            let (answer, took) = timed(node.try_send("POST", path, Some(body))).await;
+            self.history.hear(number, answer.as_ref(), took);
+            if let Some(answer) = answer.filter(|answer| answer.status != 503) {
+                return Some(answer);
+            }
+            if gives_up {
+                break;
+            }
+            if self.is_over() {
+                self.history.leave(number);
+                break;
+            }
+            pause().await;
+        }
+        None
+    }
+}
