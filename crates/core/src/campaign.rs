@@ -82,6 +82,10 @@ pub struct Policy {
     pub account_limit: Option<u64>,
     /// Most orders an account may hold open.
     pub account_open_holds: Option<u64>,
+    /// Most orders that may wait in the queue of one pool.
+    pub queue_limit: u64,
+    /// How long an order may wait in the queue, in milliseconds. Fixed when the order is taken in.
+    pub queue_wait_ms: u32,
 }
 
 impl Default for Policy {
@@ -101,6 +105,8 @@ impl Default for Policy {
             restock_on_refund: false,
             account_limit: None,
             account_open_holds: None,
+            queue_limit: 100_000,
+            queue_wait_ms: 30_000,
         }
     }
 }

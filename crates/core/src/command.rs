@@ -59,7 +59,7 @@ pub struct Place {
     pub route: u64,
     /// Whether a refusal of a kind that is recorded may be recorded (writes are bounded).
     pub record_refusals: bool,
-    /// The queued path: the bucket that takes the order in. None: decide at once.
+    /// The queue of the bucket that takes the order in, which is then its home. None: decide at once.
     pub intake: Option<BucketKey>,
 }
 

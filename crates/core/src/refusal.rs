@@ -49,6 +49,11 @@ pub enum Refusal {
     },
     /// The account may not have as many units.
     AccountLimit(Shortage),
+    /// As many orders wait in the queue as may.
+    QueueFull {
+        /// How many may.
+        limit: u64,
+    },
     /// There is too little stock.
     SoldOut(Shortage),
     /// The order waited too long in the queue.

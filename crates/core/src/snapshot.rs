@@ -89,6 +89,8 @@ pub struct Snapshot {
     pub successes: BTreeMap<(Provider, PaymentId), OrderId>,
     /// Adjustments known.
     pub adjustments: BTreeMap<AdjustmentId, Adjust>,
+    /// How many orders wait in the queues that the batch takes orders into, by the pool of their intake.
+    pub queue_lengths: BTreeMap<PoolId, u64>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
     pub halted: bool,
 }
@@ -114,12 +116,13 @@ pub struct Needs<'a> {
     pub payments: BTreeSet<(&'a Provider, &'a PaymentId)>,
     /// Adjustments.
     pub adjustments: BTreeSet<&'a AdjustmentId>,
+    /// Pools whose queued orders are counted.
+    pub queues: BTreeSet<PoolId>,
 }
 
 impl<'a> Needs<'a> {
     /// What these commands need to read. Campaigns, accounts and pools of orders that are looked up by
-    /// id come on top, and the successes of payments parked on an order that lands: they are known only
-    /// when the orders are read.
+    /// id come on top: they are known only when the orders are read.
     pub fn of(commands: &'a [Command]) -> Self {
         let mut needs = Self::default();
         for command in commands {
@@ -127,7 +130,11 @@ impl<'a> Needs<'a> {
                 Command::Place(place) => {
                     needs.order_keys.insert(&place.key);
                     needs.campaigns.insert(&place.key.campaign);
-                    needs.accounts.insert((&place.key.campaign, &place.account));
+                    match place.intake {
+                        // Limits are judged when the order lands.
+                        Some(intake) => needs.queues.insert(intake.pool),
+                        None => needs.accounts.insert((&place.key.campaign, &place.account)),
+                    };
                     needs.pools.extend(place.lines.iter().map(|line| line.pool));
                 }
                 Command::Order(command) => {

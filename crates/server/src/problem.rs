@@ -193,6 +193,7 @@ const fn code_of(refusal: &Refusal) -> Code {
         Refusal::CampaignNotOpen => Code::CampaignNotOpen,
         Refusal::AccountOpenHolds { .. } => Code::AccountOpenHolds,
         Refusal::AccountLimit(_) => Code::AccountLimit,
+        Refusal::QueueFull { .. } => Code::QueueFull,
         Refusal::SoldOut(_) => Code::SoldOut,
         Refusal::QueueTimeout => Code::QueueTimeout,
         Refusal::Cancelled => Code::Cancelled,
@@ -322,6 +323,7 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::UnknownSku { line } => Cow::Owned(format!("line {line}: the campaign has no such stock")),
         Refusal::InvalidValue { pointer, why } => Cow::Owned(format!("{pointer} {why}")),
         Refusal::AccountOpenHolds { limit } => Cow::Owned(format!("the account may have {limit} open holds")),
+        Refusal::QueueFull { limit } => Cow::Owned(format!("{limit} orders wait already")),
         Refusal::AccountLimit(shortage)
         | Refusal::SoldOut(shortage)
         | Refusal::RefundExceedsSold(shortage) => missing(shortage, "requested"),
@@ -389,6 +391,7 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen
         | Refusal::AccountOpenHolds { .. }
+        | Refusal::QueueFull { .. }
         | Refusal::QueueTimeout
         | Refusal::Cancelled
         | Refusal::AlreadySold

@@ -10,7 +10,6 @@ use holdfast_store::{CampaignTotals, PoolRow};
 use holdfast_wire as wire;
 use jiff::fmt::temporal::DateTimePrinter;
 
-use crate::input::campaigns::{QUEUE_LIMIT, QUEUE_WAIT_MS};
 use crate::input::pools::ROUTING;
 
 /// Times are shown to the millisecond, always with three digits.
@@ -189,8 +188,8 @@ fn policy(policy: &Policy) -> wire::PolicyView {
         key_limits: std::collections::BTreeMap::new(),
         order_rate_per_account: None,
         order_rate: None,
-        queue_limit: QUEUE_LIMIT,
-        queue_wait_ms: QUEUE_WAIT_MS,
+        queue_limit: policy.queue_limit,
+        queue_wait_ms: policy.queue_wait_ms.into(),
         approval_threshold: None,
     }
 }

@@ -57,6 +57,8 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
         restock_on_refund,
         account_limit,
         account_open_holds,
+        queue_limit,
+        queue_wait_ms,
     } = &campaign.policy;
     let Switches { opened, paused, frozen, closed } = campaign.switches;
     db.prepare_cached(include_str!("sql/put_campaign.sql"))
@@ -84,6 +86,8 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
             ":restock_on_refund": restock_on_refund,
             ":account_limit": account_limit.map(integer).transpose()?,
             ":account_open_holds": account_open_holds.map(integer).transpose()?,
+            ":queue_limit": integer(*queue_limit)?,
+            ":queue_wait_ms": queue_wait_ms,
             ":account_limit_ceiling": campaign.account_limit_ceiling.map(integer).transpose()?,
             ":created_at": campaign.created_at.0,
             ":updated_at": campaign.updated_at.0,

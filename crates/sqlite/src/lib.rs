@@ -17,6 +17,7 @@ mod load;
 mod lock;
 mod migrate;
 mod query;
+mod queue;
 mod reader;
 mod settlement;
 mod store;

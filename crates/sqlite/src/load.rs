@@ -13,6 +13,7 @@ use rusqlite::{Connection, Params, params};
 use crate::cases;
 use crate::codec::{all, bytes, next};
 use crate::error::Driver;
+use crate::queue;
 
 /// Every row that a batch needs to be decided.
 pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -> Result<Snapshot, Error> {
@@ -24,6 +25,7 @@ pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -
     load_stock(db, &needs, locks, &mut rows)?;
     load_campaigns(db, &needs, &mut rows)?;
     load_usage(db, &needs, &mut rows)?;
+    rows.queue_lengths = queue::lengths(db, needs.queues.iter().copied())?;
     rows.halted = cases::halted(db)?;
     Ok(rows)
 }

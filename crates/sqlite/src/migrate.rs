@@ -16,6 +16,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V2__keys", include_str!("../migrations/V2__keys.sql")),
     ("V3__cases", include_str!("../migrations/V3__cases.sql")),
     ("V4__settlement", include_str!("../migrations/V4__settlement.sql")),
+    ("V5__queue", include_str!("../migrations/V5__queue.sql")),
 ];
 
 /// Brings the schema up to date. A schema that is newer than this binary is refused, unless the migration

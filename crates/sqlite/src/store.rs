@@ -12,13 +12,14 @@ use holdfast_core::id::{CampaignId, CaseId, OrderId, OrderKey, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::refusal::Refusal;
+use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, Clock, Committed, CreateKey,
-    DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, LedgerFilter,
+    DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, Lease, LedgerFilter,
     LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolFreeze, PoolRow,
-    PutCampaign, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SystemClock,
+    PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -27,7 +28,7 @@ use crate::error::Driver;
 use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
-use crate::{acts, audit, campaign, cases, keys, migrate, query, settlement};
+use crate::{acts, audit, campaign, cases, keys, migrate, query, queue, settlement};
 
 /// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
 pub(crate) const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -72,6 +73,7 @@ impl SqliteStore {
         check_whole(&connection)?;
         migrate::run(&mut connection)?;
         begin_start(&connection, options.incarnation)?;
+        queue::end_leases(&connection)?;
         let clock = Arc::clone(&options.clock);
         let checkpoints = Checkpoints::start(path)?;
         let metrics = Arc::<StoreMetrics>::default();
@@ -294,6 +296,24 @@ impl Store for SqliteStore {
 
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {
         self.readers.read(move |db| query::due(db, now, &page)).await
+    }
+
+    async fn queued(&self, bucket: BucketKey, page: Page<QueuePlace>) -> Result<Vec<QueuePlace>, Error> {
+        self.readers.read(move |db| queue::queued(db, bucket, &page)).await
+    }
+
+    async fn queues(&self, page: Page<BucketKey>) -> Result<Vec<BucketKey>, Error> {
+        self.readers.read(move |db| queue::queues(db, &page)).await
+    }
+
+    async fn take_lease(&self, lease: Lease) -> Result<bool, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| queue::take_lease(db, &lease, clock.now())).await
+    }
+
+    async fn give_up_leases(&self, holder: u128) -> Result<(), Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| queue::give_up_leases(db, holder, clock.now())).await
     }
 
     async fn audit(&self) -> Result<Report, Error> {

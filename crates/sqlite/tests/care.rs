@@ -170,12 +170,16 @@ async fn a_newer_schema_is_refused_unless_it_says_that_this_binary_may_run() {
     drop(store);
     assert!(audit_file(&path).unwrap().is_clean());
     let db = Connection::open(&path).unwrap();
-    db.execute_batch(&format!("UPDATE schema_rule SET compatible_from = {}", known + 1)).unwrap();
+    db.execute_batch(&format!("UPDATE schema_rule SET compatible_from = {} WHERE version = 900", known + 1))
+        .unwrap();
     let refused = why(open(&path).map(|_| ()));
     assert!(refused.contains(&format!("version 900, this holdfast knows {known}")), "{refused}");
     assert!(refused.contains("start a newer holdfast"), "{refused}");
     // A rule of another version promises nothing; without one a newer schema is refused, as ever.
-    for silent in ["UPDATE schema_rule SET version = 899, compatible_from = 1", "DROP TABLE schema_rule"] {
+    for silent in [
+        "UPDATE schema_rule SET version = 899, compatible_from = 1 WHERE version = 900",
+        "DROP TABLE schema_rule",
+    ] {
         db.execute_batch(silent).unwrap();
         assert!(why(open(&path).map(|_| ())).contains("does not say which others"), "{silent}");
     }

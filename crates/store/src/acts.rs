@@ -201,7 +201,9 @@ fn changes(before: &Campaign, after: &Campaign) -> String {
         review_end,
         restock_on_refund,
         account_limit,
-        account_open_holds
+        account_open_holds,
+        queue_limit,
+        queue_wait_ms
     );
     found.join(", ")
 }

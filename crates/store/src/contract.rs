@@ -20,6 +20,7 @@ use crate::acts::{ActFilter, ActId, ActRow};
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
+use crate::queue::{Lease, QueuePlace};
 use crate::read::{
     CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
 };
@@ -239,6 +240,19 @@ pub trait Store: Send + Sync + 'static {
 
     /// Orders whose time is over, the longest overdue first, after (due, id) of the page before.
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error>;
+
+    /// Orders that wait in a bucket's queue, as they were taken in, after the place of the page before. What
+    /// waits is told by the orders' state alone.
+    async fn queued(&self, bucket: BucketKey, page: Page<QueuePlace>) -> Result<Vec<QueuePlace>, Error>;
+
+    /// Buckets in whose queue somebody waits, ascending.
+    async fn queues(&self, page: Page<BucketKey>) -> Result<Vec<BucketKey>, Error>;
+
+    /// Takes or renews a lease; whether the holder has it now.
+    async fn take_lease(&self, lease: Lease) -> Result<bool, Error>;
+
+    /// Ends every lease of a holder, so that others need not wait for its end.
+    async fn give_up_leases(&self, holder: u128) -> Result<(), Error>;
 
     /// Reads every row in one consistent view and checks the invariants.
     async fn audit(&self) -> Result<Report, Error>;

@@ -21,6 +21,7 @@ mod error;
 mod failpoint;
 mod keys;
 pub mod model;
+mod queue;
 mod read;
 pub mod rows;
 mod settlement;
@@ -35,6 +36,7 @@ pub use keys::{
     CreateKey, KEY_ID_CHARS, KeyId, KeyRefusal, KeyRow, LIVE_KEYS_MAX, RevokeKey, Role, SCOPE_CAMPAIGNS_MAX,
     Scope,
 };
+pub use queue::{Lease, QueuePlace};
 pub use read::{
     CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, ExplainOrder, Explained, LedgerFilter, LedgerPosition,
     ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of, page_of_orders,

@@ -3,6 +3,7 @@
 
 mod cases;
 mod commit;
+mod queue;
 mod settlement;
 mod trail;
 
@@ -33,6 +34,7 @@ use crate::clock::Clock;
 use crate::contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
 use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
+use crate::queue::{Lease, QueuePlace};
 use crate::read::{
     CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page,
     PoolFilter, PoolRow, page_of, page_of_orders,
@@ -66,6 +68,7 @@ struct Rows {
     adjustments: BTreeMap<AdjustmentId, Adjust>,
     trail: trail::Trail,
     own: cases::Own,
+    leases: queue::Leases,
 }
 
 /// The model store.
@@ -437,6 +440,23 @@ impl Store for ModelStore {
         due.sort_unstable_by_key(|due| (due.due_at, due.id));
         due.truncate(page.limit);
         Ok(due)
+    }
+
+    async fn queued(&self, bucket: BucketKey, page: Page<QueuePlace>) -> Result<Vec<QueuePlace>, Error> {
+        Ok(self.rows().queued(bucket, &page))
+    }
+
+    async fn queues(&self, page: Page<BucketKey>) -> Result<Vec<BucketKey>, Error> {
+        Ok(self.rows().queues(&page))
+    }
+
+    async fn take_lease(&self, lease: Lease) -> Result<bool, Error> {
+        Ok(self.rows().take_lease(lease, self.clock.now()))
+    }
+
+    async fn give_up_leases(&self, holder: u128) -> Result<(), Error> {
+        self.rows().give_up_leases(holder, self.clock.now());
+        Ok(())
     }
 
     async fn audit(&self) -> Result<Report, Error> {

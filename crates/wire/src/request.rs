@@ -115,13 +115,13 @@ pub struct PolicyRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(schema_with = words::only_null))]
     pub order_rate: Option<u64>,
-    /// Most orders that wait.
+    /// Most orders that wait in the queue of one pool; one too many is refused with `queue_full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 100_000, maximum = 100_000))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000))]
     pub queue_limit: Option<u64>,
-    /// How long an order may wait.
+    /// How long an order may wait in the queue; then it fails with `queue_timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 30_000, maximum = 30_000))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86_400_000))]
     pub queue_wait_ms: Option<u64>,
     /// From which size on an adjustment wants a second operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]

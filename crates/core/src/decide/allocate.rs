@@ -170,6 +170,7 @@ pub(crate) fn reason_of(refusal: &Refusal) -> (Reason, Option<Shortage>) {
         | Refusal::Frozen
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen
+        | Refusal::QueueFull { .. }
         | Refusal::AlreadySold
         | Refusal::AlreadyReleased
         | Refusal::AlreadyFailed

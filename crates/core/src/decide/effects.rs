@@ -236,7 +236,7 @@ pub(super) fn set_due(after: &mut Order, before: &Order, policy: &Policy, now: T
 }
 
 /// Sets or clears the flag *refund due* with its payments.
-pub(super) fn mark(after: &mut Order, command: &OrderCommand, mark: Mark, now: Timestamp) {
+pub(super) fn mark(after: &mut Order, before: &Order, command: &OrderCommand, mark: Mark, now: Timestamp) {
     let mut due: Vec<(Provider, PaymentId)> = Vec::new();
     match mark {
         Mark::No => {}
@@ -247,7 +247,16 @@ pub(super) fn mark(after: &mut Order, command: &OrderCommand, mark: Mark, now: T
         }
         Mark::Recorded => {
             for payment in &mut after.payments {
-                let waits = matches!(payment.disposition, Disposition::Review | Disposition::Parked);
+                // On a queued order only what paid another one is under review: no money to give back.
+                let waits = match payment.disposition {
+                    Disposition::Parked => true,
+                    Disposition::Review => before.state != State::Queued,
+                    Disposition::Applied
+                    | Disposition::Duplicate
+                    | Disposition::Retaken
+                    | Disposition::RefundDue
+                    | Disposition::Ignored => false,
+                };
                 if payment.succeeded() && waits {
                     payment.disposition = Disposition::RefundDue;
                     due.push((payment.notice.provider.clone(), payment.notice.payment_id.clone()));

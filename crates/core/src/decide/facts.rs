@@ -91,12 +91,15 @@ impl Working {
         }
     }
 
-    /// Whether a queued order can take its units now. Pause and close let in what was accepted before
-    /// them; freeze waits.
+    /// Whether a queued order can take its units now: before the end of its queue time, and by the limits
+    /// of now. Pause and close let in what was accepted before them; freeze waits.
     fn landing(&self, order: &Order, policy: &Policy) -> Result<Landing, Vec<crate::id::PoolId>> {
         let Some(campaign) = self.campaign(&order.key.campaign).cloned() else {
             return Ok(Landing::Refused(crate::order::Reason::CampaignClosed, None));
         };
+        if order.due_at.is_some_and(|due| self.now >= due) {
+            return Ok(Landing::Refused(crate::order::Reason::QueueTimeout, None));
+        }
         if self.rows.halted || campaign.switches.frozen || self.any_frozen(&order.lines) {
             return Ok(Landing::Waits);
         }

@@ -244,6 +244,12 @@ impl Working {
     }
 
     fn store_row(&mut self, before: Option<&Arc<Order>>, after: Order) -> Arc<Order> {
+        if before.is_some_and(|order| order.state == State::Queued)
+            && after.state != State::Queued
+            && let Some(length) = after.home.and_then(|home| self.rows.queue_lengths.get_mut(&home.pool))
+        {
+            *length = length.saturating_sub(1);
+        }
         let order = Arc::new(after);
         self.base_orders.entry(order.id).or_insert(before.map(|order| order.version));
         if before.is_none() {

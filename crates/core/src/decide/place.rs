@@ -7,7 +7,7 @@ use crate::command::{How, Outcome, Place};
 use crate::ledger::Action;
 use crate::order::{Line, Order, State};
 use crate::refusal::Refusal;
-use crate::stock::Delta;
+use crate::stock::{BucketKey, Delta};
 use crate::time::Timestamp;
 
 use super::allocate::{Unserved, reason_of};
@@ -36,13 +36,7 @@ impl Working {
             return Outcome::refused(refusal);
         }
         if let Some(intake) = place.intake {
-            // The order's row is written under the lock of the bucket that will be its home.
-            if !self.rows.buckets.contains_key(&intake) {
-                return Outcome::Elsewhere(vec![intake.pool]);
-            }
-            order.home = Some(intake);
-            order.state = State::Queued;
-            return created(self.store_row(None, order));
+            return self.take_in(order, intake, &campaign.policy);
         }
         let units = place.lines.iter().map(|line| u64::from(line.quantity)).sum();
         if let Err(refusal) =
@@ -66,6 +60,23 @@ impl Working {
             Ok(order) => created(order),
             Err(why) => blocked(why),
         }
+    }
+
+    /// Takes an order into the queue of the bucket that will be its home. The row is new and nothing else is
+    /// written, so no bucket needs to be locked: the key's uniqueness stands in the way of a second one.
+    fn take_in(&mut self, mut order: Order, intake: BucketKey, policy: &Policy) -> Outcome {
+        if self.rows.pools.get(&intake.pool).is_none_or(|pool| intake.number >= pool.buckets) {
+            return Outcome::Elsewhere(vec![intake.pool]);
+        }
+        let length = self.rows.queue_lengths.entry(intake.pool).or_default();
+        if *length >= policy.queue_limit {
+            return Outcome::refused(Refusal::QueueFull { limit: policy.queue_limit });
+        }
+        *length = length.saturating_add(1);
+        order.home = Some(intake);
+        order.state = State::Queued;
+        order.due_at = Some(self.now.plus_millis(policy.queue_wait_ms));
+        created(self.store_row(None, order))
     }
 
     /// Makes an allocated order held or sold, and works out what its buckets give.

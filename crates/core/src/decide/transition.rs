@@ -36,7 +36,9 @@ impl Working {
             Err(pools) => return Outcome::Elsewhere(pools),
         };
         match rule_for(order.state, command.action.trigger(), &facts) {
-            Then::Go { .. } | Then::Record(Disposition::Parked) if notices_full(&order, &command.action) => {
+            Then::Go { .. } | Then::Record(Disposition::Parked | Disposition::Review)
+                if notices_full(&order, &command.action) =>
+            {
                 Outcome::refused_on(
                     Refusal::Conflict("the order has as many payment notices as it may have"),
                     order,
@@ -187,7 +189,7 @@ impl Working {
         });
         after.payments = kept;
         self.own_effects(&mut after, command, policy, step);
-        mark(&mut after, command, step.mark, self.now);
+        mark(&mut after, before, command, step.mark, self.now);
         set_due(&mut after, before, policy, self.now);
         let note = note(command, step);
         let order = self.store_event(Some(before), after, deltas, &note)?;

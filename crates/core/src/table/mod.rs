@@ -209,6 +209,12 @@ const TO_REVIEW: Disposition = Disposition::Review;
 /// The table. For every state and trigger the last matching row has no condition.
 pub const TABLE: &[Rule] = &[
     // A queued order lands.
+    rule(
+        &[Queued],
+        Trigger::Land,
+        When::LandsInDoubt,
+        go(Some(InReview), Stock::Take, Some(Reason::PaymentDoubtful)),
+    ),
     rule(&[Queued], Trigger::Land, When::LandsHeld, go(Some(Held), Stock::Take, None)),
     rule(&[Queued], Trigger::Land, When::LandsSold, go(Some(Sold), Stock::Sell, None)),
     rule(
@@ -226,9 +232,9 @@ pub const TABLE: &[Rule] = &[
     rule(ALL, Trigger::Land, When::Always, Then::Again),
     // Money came. Amount is judged before lateness.
     rule(ALL, Trigger::Success, When::PaymentKnown, Then::Record(Disposition::Duplicate)),
-    rule(&[Queued], Trigger::Success, When::Always, Then::Record(Disposition::Parked)),
     // Money that paid another order is not money to give back: a person must look.
-    rule(&[Failed], Trigger::Success, When::PaidElsewhere, Then::Record(TO_REVIEW)),
+    rule(&[Queued, Failed], Trigger::Success, When::PaidElsewhere, Then::Record(TO_REVIEW)),
+    rule(&[Queued], Trigger::Success, When::Always, Then::Record(Disposition::Parked)),
     rule(PAID, Trigger::Success, When::PaidElsewhere, paid(None, Stock::Stays, None, TO_REVIEW)),
     rule(&[Failed], Trigger::Success, When::Always, REFUND_DUE),
     rule(

@@ -49,6 +49,8 @@ fn rules(policy: &Policy) -> Rules {
         restock: policy.restock_on_refund,
         limit: policy.account_limit,
         open_holds: policy.account_open_holds,
+        queue_limit: policy.queue_limit,
+        queue_wait: i64::from(policy.queue_wait_ms) * 1_000,
         right_amount: PRICE,
     }
 }

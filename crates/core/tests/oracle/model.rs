@@ -40,6 +40,8 @@ pub(crate) struct Rules {
     pub(crate) restock: bool,
     pub(crate) limit: Option<u64>,
     pub(crate) open_holds: Option<u64>,
+    pub(crate) queue_limit: u64,
+    pub(crate) queue_wait: i64,
     pub(crate) right_amount: i64,
 }
 
@@ -72,6 +74,7 @@ pub(crate) struct Ord {
     created: i64,
     pub(crate) end: Option<i64>,
     review_ends: Option<i64>,
+    queue_ends: i64,
     extended: bool,
     why: &'static str,
     attempts: Vec<(u32, usize, bool)>,
@@ -124,7 +127,7 @@ impl Ord {
     /// Successes that wait for a decision go back.
     fn waiting_go_back(&mut self) {
         for seen in &mut self.seen {
-            if seen.notice.succeeded && (seen.what == "review" || seen.what == "parked") {
+            if seen.notice.succeeded && seen.what == "review" {
                 seen.what = "refund_due";
                 add_due(&mut self.due, &seen.notice);
             }
@@ -296,6 +299,7 @@ impl Model {
             created: self.now,
             end: None,
             review_ends: None,
+            queue_ends: self.now + self.rules.queue_wait,
             extended: false,
             why: "",
             attempts: Vec::new(),
@@ -303,14 +307,17 @@ impl Model {
             refunds: Vec::new(),
             due: Vec::new(),
         };
+        let waiting = self.orders.values().filter(|known| known.state == St::Queued).count() as u64;
         let refusal = if step.queued {
-            None
+            (waiting >= self.rules.queue_limit).then_some("queue_full")
         } else {
             let limit = self.limits(step.account, order.units(), !self.rules.immediate);
             limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"))
         };
         match refusal {
-            Some(code) if !step.record || code == "account_open_holds" => return refused(code),
+            Some(code) if !step.record || code == "account_open_holds" || code == "queue_full" => {
+                return refused(code);
+            }
             Some(code) => {
                 (order.state, order.why) = (St::Failed, code);
                 self.orders.insert(step.order, order);
@@ -345,20 +352,27 @@ impl Model {
 
     pub(crate) fn land(&mut self, id: u32) -> Answer {
         let Some(order) = self.orders.get(&id) else { return refused("not_found") };
-        if order.state != St::Queued || self.any_frozen(&order.lines) {
+        let over = order.state == St::Queued && self.now >= order.queue_ends;
+        if order.state != St::Queued || (!over && self.any_frozen(&order.lines)) {
             return say("repeated");
+        }
+        if over {
+            self.fail_queued(id, "queue_timeout");
+            return say("changed");
         }
         let limit = self.limits(order.sent.account, order.units(), !self.rules.immediate);
         let refusal = limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"));
-        let order = self.orders.get_mut(&id).unwrap();
         if let Some(code) = refusal {
-            (order.state, order.why) = (St::Failed, code);
-            order.waiting_go_back();
+            self.fail_queued(id, code);
             return say("changed");
         }
+        let order = self.orders.get_mut(&id).unwrap();
         let (parked, kept) = order.seen.drain(..).partition(|seen| seen.what == "parked");
         order.seen = kept;
         self.take(id);
+        if self.orders[&id].state == St::Held && self.orders[&id].reviewed() {
+            self.put_in_review(id);
+        }
         let parked: Vec<Seen> = parked;
         let mut answer = say("changed");
         for seen in parked {
@@ -367,12 +381,21 @@ impl Model {
         answer
     }
 
+    /// A queued order ends: what was parked goes back. What is under review paid another order.
+    fn fail_queued(&mut self, id: u32, why: &'static str) {
+        let order = self.orders.get_mut(&id).unwrap();
+        (order.state, order.why) = (St::Failed, why);
+        for seen in order.seen.iter_mut().filter(|seen| seen.what == "parked") {
+            seen.what = "refund_due";
+            add_due(&mut order.due, &seen.notice);
+        }
+    }
+
     pub(crate) fn cancel(&mut self, id: u32) -> Answer {
-        let Some(order) = self.orders.get_mut(&id) else { return refused("not_found") };
+        let Some(order) = self.orders.get(&id) else { return refused("not_found") };
         match order.state {
             St::Queued => {
-                (order.state, order.why) = (St::Failed, "cancelled");
-                order.waiting_go_back();
+                self.fail_queued(id, "cancelled");
                 say("changed")
             }
             St::Held => {

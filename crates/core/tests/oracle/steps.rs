@@ -173,22 +173,30 @@ pub(crate) fn a_policy() -> impl Strategy<Value = Policy> {
         (prop::sample::select(DeadlineBasis::ALL), prop::sample::select(ReviewEnd::ALL)),
         (prop::bool::weighted(0.15), any::<bool>(), any::<bool>()),
         (weighted(0.4, 3..9_u64), weighted(0.3, 1..3_u64)),
+        (
+            prop_oneof![3 => Just(30_000_u32), 1 => Just(900_000)],
+            prop_oneof![1 => 1..3_u64, 3 => Just(100_000)],
+        ),
     )
-        .prop_map(|((late_payment, payment_failed), (deadline_basis, review_end), flags, limits)| {
-            let (immediate, restock_on_refund, extends) = flags;
-            Policy {
-                late_payment,
-                payment_failed,
-                deadline_basis,
-                review_end,
-                capture: if immediate { Capture::Immediate } else { Capture::Hold },
-                restock_on_refund,
-                payment_extension_seconds: if extends { 300 } else { 0 },
-                account_limit: limits.0,
-                account_open_holds: limits.1,
-                ..Policy::default()
-            }
-        })
+        .prop_map(
+            |((late_payment, payment_failed), (deadline_basis, review_end), flags, limits, queue)| {
+                let (immediate, restock_on_refund, extends) = flags;
+                Policy {
+                    late_payment,
+                    payment_failed,
+                    deadline_basis,
+                    review_end,
+                    capture: if immediate { Capture::Immediate } else { Capture::Hold },
+                    restock_on_refund,
+                    payment_extension_seconds: if extends { 300 } else { 0 },
+                    account_limit: limits.0,
+                    account_open_holds: limits.1,
+                    queue_wait_ms: queue.0,
+                    queue_limit: queue.1,
+                    ..Policy::default()
+                }
+            },
+        )
 }
 
 fn pool_name(pool: usize) -> &'static str {

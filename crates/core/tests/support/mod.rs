@@ -13,7 +13,7 @@ use holdfast_core::command::{Adjust, Command, How, OpenPool, Outcome};
 use holdfast_core::decide::decide;
 use holdfast_core::id::*;
 use holdfast_core::ledger::Entry;
-use holdfast_core::order::{Order, Usage};
+use holdfast_core::order::{Order, State, Usage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, Path, Pool};
@@ -148,6 +148,13 @@ impl Authority {
                 snapshot.successes.entry(key).or_insert(row.order);
             }
         }
+        for pool in &needs.queues {
+            let waits = |order: &&Arc<Order>| {
+                order.state == State::Queued && order.home.is_some_and(|home| home.pool == *pool)
+            };
+            let length = self.orders.values().filter(waits).count();
+            snapshot.queue_lengths.insert(*pool, u64::try_from(length).unwrap());
+        }
         let known = |id: &&AdjustmentId| self.adjustments.get(*id).map(|row| ((*id).clone(), row.clone()));
         snapshot.adjustments = needs.adjustments.iter().filter_map(known).collect();
         snapshot
@@ -177,7 +184,9 @@ impl Authority {
             assert_eq!(known, change.base_version, "the order row is as it was read");
             let same_key = self.orders.values().find(|known| known.key == order.key);
             assert!(same_key.is_none_or(|known| known.id == order.id), "one order a key");
-            assert!(order.home.is_none_or(|home| locked.contains(&home)), "home is the order's lock");
+            let taken_in = order.state == State::Queued && change.base_version.is_none();
+            let is_locked = order.home.is_none_or(|home| locked.contains(&home));
+            assert!(is_locked || taken_in, "home is the order's lock");
             self.orders.insert(order.id, order);
         }
         self.usage.extend(changes.usage);
@@ -278,6 +287,7 @@ pub(crate) fn code(refusal: &Refusal) -> &'static str {
         Refusal::CampaignNotOpen => "campaign_not_open",
         Refusal::AccountOpenHolds { .. } => "account_open_holds",
         Refusal::AccountLimit(_) => "account_limit",
+        Refusal::QueueFull { .. } => "queue_full",
         Refusal::SoldOut(_) => "sold_out",
         Refusal::QueueTimeout => "queue_timeout",
         Refusal::Cancelled => "cancelled",

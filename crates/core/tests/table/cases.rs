@@ -58,8 +58,13 @@ fn a_queued_order_lands_fails_or_waits() {
         -                 | queue                    | cancel    | changed          | failed cancelled       | 5/0/0 | repeated
         -                 | queue pay:p1             | cancel    | changed          | failed cancelled !p1   | 5/0/0 | repeated
         -                 | queue                    | expire    | not due          | queued                 | 5/0/0 | not due
-        -                 | queue queue_due          | expire    | changed          | failed queue_timeout   | 5/0/0 | not due
-        -                 | queue pay:p1 queue_due   | expire    | changed          | failed queue_timeout !p1 | 5/0/0 | not due
+        -                 | queue @due               | expire    | changed          | failed queue_timeout   | 5/0/0 | not due
+        -                 | queue freeze @due        | expire    | changed          | failed queue_timeout   | 5/0/0 | not due
+        -                 | queue pay:p1 @due        | expire    | changed          | failed queue_timeout !p1 | 5/0/0 | not due
+        -                 | queue @due tick:-1       | land      | changed          | held                   | 3/2/0 | repeated
+        -                 | queue @due               | land      | changed          | failed queue_timeout   | 5/0/0 | repeated
+        -                 | queue freeze @due        | land      | changed          | failed queue_timeout   | 5/0/0 | repeated
+        -                 | queue pay:p1 @due        | land      | changed          | failed queue_timeout !p1 | 5/0/0 | repeated
         -                 | queue                    | pay:p1    | changed parked   | queued                 | 5/0/0 | repeated duplicate
         -                 | queue                    | fail:p1   | changed ignored  | queued                 | 5/0/0 | repeated duplicate
         -                 | queue pay:p1             | pay:p1,event=e9 | changed duplicate | queued          | 5/0/0 | repeated duplicate
@@ -68,6 +73,15 @@ fn a_queued_order_lands_fails_or_waits() {
         -                 | queue pay:p1 pay:p2      | land      | changed refund_due | sold !p2             | 3/0/2 | repeated
         -                 | queue pay:p1,wrong       | land      | changed review   | in_review payment_doubtful | 3/2/0 | repeated
         -                 | queue_many:6 pay:p1      | land      | changed          | failed sold_out !p1    | 5/0/0 | repeated
+        # Money that paid another order is not money to give back.
+        -                 | others_take:1 other_order_paid:p1 queue pay:p1   | land   | changed | in_review payment_doubtful | 2/2/1 | repeated
+        -                 | others_take:1 other_order_paid:p1 queue pay:p1   | cancel | changed | failed cancelled | 4/0/1 | repeated
+        -                 | others_take:1 other_order_paid:p1 queue pay:p1 @due | expire | changed | failed queue_timeout | 4/0/1 | not due
+        -                 | others_take:1 other_order_paid:p1 queue_many:6 pay:p1 pay:p2 | land | changed | failed sold_out !p2 | 4/0/1 | repeated
+        -                 | others_take:1 other_order_paid:p1 queue                     | pay:p1 | changed review | queued | 4/0/1 | repeated duplicate
+        -                 | others_take:1 other_order_paid:p1 queue pay:p1 pay:p2     | land   | changed applied | sold | 2/0/3 | repeated
+        capture=immediate | others_take:1 other_order_paid:p1 queue pay:p1   | land   | changed | sold | 2/0/3 | repeated
+        -                 | others_take:1 queue pay:p1 other_order_paid:p1   | cancel | changed | failed cancelled !p1 | 4/1/0 | repeated
         capture=immediate | queue pay:p1             | land      | changed applied  | sold                   | 3/0/2 | repeated
         -                 | queue                    | attempt:a | refused not_held | queued                 | 5/0/0 | refused not_held
         -                 | queue                    | keep:1    | refused not_held | queued                 | 5/0/0 | refused not_held

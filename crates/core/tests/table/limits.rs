@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, Policy};
 use holdfast_core::command::{Command, OrderAction, Outcome};
-use holdfast_core::order::{Disposition, ORDER_RECORDS_MAX, Shortage, State};
+use holdfast_core::order::{Disposition, ORDER_RECORDS_MAX, Reason, Shortage, State};
 use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::LockSet;
 
 use crate::support::build::*;
 use crate::support::{Authority, START, answer};
@@ -42,6 +43,56 @@ fn the_open_holds_limit_found_at_landing_is_kept_for_the_key() {
     db.send(&on_order(1, OrderAction::Land));
     let Outcome::Refused { refusal, .. } = db.send(&queued(1, 1)) else { panic!("a refusal") };
     assert_eq!(refusal, Refusal::AccountOpenHolds { limit: 1 });
+}
+
+#[test]
+fn a_full_queue_refuses_without_trace_and_lets_in_again_when_one_has_left() {
+    let mut db = shop(Policy { queue_limit: 2, ..Policy::default() }, 5);
+    db.open_pool("B", 5, 1);
+    assert_eq!(answer(&db.send(&queued(1, 1))), "created");
+    assert_eq!(answer(&db.send(&queued(2, 1))), "created");
+    let outcome = db.send(&queued(3, 1));
+    assert_eq!(outcome, Outcome::refused(Refusal::QueueFull { limit: 2 }));
+    assert_eq!(answer(&db.send(&queued(2, 1))), "repeated", "a key that is known is no new order");
+    let mut elsewhere = place(4, &[("A", 1), ("B", 1)]);
+    elsewhere.intake = Some(bucket("B", 0));
+    assert_eq!(answer(&db.send(&Command::Place(Arc::new(elsewhere)))), "created", "each pool has a queue");
+    db.send(&on_order(1, OrderAction::Land));
+    assert_eq!(answer(&db.send(&queued(3, 1))), "created");
+}
+
+#[test]
+fn a_batch_takes_in_no_more_than_the_queue_may_hold_and_locks_no_bucket() {
+    let mut db = shop(Policy { queue_limit: 3, ..Policy::default() }, 5);
+    let commands: Vec<_> = [1, 2, 1, 3, 4, 5].map(|number| queued(number, 1)).into();
+    let outcomes = db.commit(&LockSet::default(), &commands);
+    let answers: Vec<_> = outcomes.iter().map(answer).collect();
+    let full = "refused queue_full";
+    assert_eq!(answers, ["created", "created", "repeated", "created", full, full]);
+    assert_eq!(db.ledger_len(), 1, "only the opening: intake writes no entry");
+    let order = db.order(order_id(1));
+    assert_eq!((order.home, order.version), (Some(bucket("A", 0)), 1));
+    assert_eq!(order.due_at, Some(START.plus_millis(30_000)));
+    let unknown = db.commit(
+        &LockSet::default(),
+        &[{
+            let mut sent = place(6, &[("A", 1)]);
+            sent.intake = Some(bucket("A", 1));
+            Command::Place(Arc::new(sent))
+        }],
+    );
+    assert_eq!(unknown, [Outcome::Elsewhere(vec![pool_id("A")])], "no such bucket");
+    assert!(db.audit().is_clean());
+}
+
+#[test]
+fn the_end_of_the_queue_time_is_fixed_when_an_order_is_taken_in() {
+    let mut db = shop(Policy { queue_wait_ms: 1_000, ..Policy::default() }, 5);
+    db.send(&queued(1, 1));
+    db.campaign.policy.queue_wait_ms = 60_000;
+    db.clock = START.plus_millis(1_000);
+    db.send(&on_order(1, OrderAction::Expire));
+    assert_eq!(db.order(order_id(1)).reason, Some(Reason::QueueTimeout));
 }
 
 #[test]

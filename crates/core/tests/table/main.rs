@@ -54,12 +54,6 @@ impl Story {
             }
             "@due" => self.db.clock = self.order().due_at.unwrap(),
             "tick" => self.db.clock = Timestamp(before.0 + rest.parse::<i64>().unwrap()),
-            "queue_due" => {
-                // The engine sets the end of the queue time when it takes an order in.
-                let mut order = self.order().clone();
-                order.due_at = Some(before);
-                self.db.orders.insert(order.id, Arc::new(order));
-            }
             "freeze" => self.db.campaign.switches.frozen = true,
             "freeze_pool" => self.db.pools.get_mut(&self.pool).unwrap().frozen = true,
             "unfreeze" => self.db.campaign.switches.frozen = false,

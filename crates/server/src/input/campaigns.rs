@@ -24,10 +24,10 @@ const SECONDS_OR_NONE: RangeInclusive<u32> = 0..=SECONDS_MAX;
 const GRACE_MS: RangeInclusive<u32> = 0..=3_600_000;
 /// Bounds of what an account may have.
 const LIMIT: RangeInclusive<u64> = 1..=1_000_000_000_000;
-/// The queue's bounds, which are fixed so far.
-pub(crate) const QUEUE_LIMIT: u64 = 100_000;
-/// How long an order may wait in the queue, which is fixed so far.
-pub(crate) const QUEUE_WAIT_MS: u64 = 30_000;
+/// Bounds of a queue's length: what waits is counted when orders are taken in.
+const QUEUE_LIMIT: RangeInclusive<u64> = 1..=1_000_000;
+/// Bounds of the time in a queue: at most a day.
+const QUEUE_WAIT_MS: RangeInclusive<u32> = 1..=86_400_000;
 
 /// A switch as an operator sets it.
 pub(crate) struct SwitchInput {
@@ -99,6 +99,8 @@ fn read_policy(body: &mut Object<'_, '_>) -> Option<Policy> {
     let restock = body.defaulted("restock_on_refund", Flag, default.restock_on_refund);
     let account_limit = body.optional("account_limit", integer(LIMIT));
     let account_open_holds = body.optional("account_open_holds", integer(LIMIT));
+    let queue_limit = body.defaulted("queue_limit", integer(QUEUE_LIMIT), default.queue_limit);
+    let queue_wait = body.defaulted("queue_wait_ms", integer(QUEUE_WAIT_MS), default.queue_wait_ms);
     read_not_built(body)?;
     Some(Policy {
         hold_seconds: hold?,
@@ -115,6 +117,8 @@ fn read_policy(body: &mut Object<'_, '_>) -> Option<Policy> {
         restock_on_refund: restock?,
         account_limit: account_limit?,
         account_open_holds: account_open_holds?,
+        queue_limit: queue_limit?,
+        queue_wait_ms: queue_wait?,
     })
 }
 
@@ -123,10 +127,8 @@ fn read_not_built(body: &mut Object<'_, '_>) -> Option<()> {
     let key_limits = body.optional("key_limits", OnlyEmpty);
     let per_account = body.optional("order_rate_per_account", NotBuilt(None));
     let rate = body.optional("order_rate", NotBuilt(None));
-    let queue = body.optional("queue_limit", NotBuilt(Some(i128::from(QUEUE_LIMIT))));
-    let wait = body.optional("queue_wait_ms", NotBuilt(Some(i128::from(QUEUE_WAIT_MS))));
     let approval = body.optional("approval_threshold", NotBuilt(None));
-    key_limits.and(per_account).and(rate).and(queue).and(wait).and(approval).map(|_| ())
+    key_limits.and(per_account).and(rate).and(approval).map(|_| ())
 }
 
 #[cfg(test)]
@@ -160,15 +162,13 @@ mod tests {
     #[test]
     fn what_is_not_built_is_refused() {
         let all = r#"{"name":"n","policy":{"key_limits":{},"order_rate":null,"order_rate_per_account":null,
-            "approval_threshold":null,"queue_limit":100000,"queue_wait_ms":30000}}"#;
+            "approval_threshold":null}}"#;
         assert!(put(all).is_ok());
         for (name, value) in [
             ("key_limits", r#"{"device":1}"#),
             ("order_rate", "1"),
             ("order_rate_per_account", "1"),
             ("approval_threshold", "1"),
-            ("queue_limit", "1"),
-            ("queue_wait_ms", "1"),
         ] {
             let body = format!(r#"{{"name":"n","policy":{{"{name}":{value}}}}}"#);
             assert_eq!(refused(&body), at(&format!("/policy/{name}"), "invalid_value"));

@@ -60,8 +60,8 @@ fn campaigns_are_read() {
         key_limits: Some(BTreeMap::new()),
         order_rate_per_account: None,
         order_rate: None,
-        queue_limit: Some(campaigns::QUEUE_LIMIT),
-        queue_wait_ms: Some(campaigns::QUEUE_WAIT_MS),
+        queue_limit: Some(5),
+        queue_wait_ms: Some(1),
         approval_threshold: None,
     };
     let request = wire::PutCampaignRequest {

@@ -6,6 +6,7 @@ mod cases;
 mod keys;
 mod measures;
 mod pages;
+mod queue;
 mod settlement;
 mod support;
 mod walk;
@@ -15,6 +16,7 @@ pub use cases::*;
 pub use keys::*;
 pub use measures::*;
 pub use pages::*;
+pub use queue::*;
 pub use settlement::*;
 pub use walk::*;
 
@@ -51,6 +53,14 @@ macro_rules! conformance_suite {
             pages_of_long_orders_are_bounded
             a_settlement_is_what_the_rows_add_up_to
             a_version_of_an_order_has_a_position
+            queued_orders_wait_as_they_were_taken_in
+            a_key_is_taken_in_once
+            a_full_queue_takes_in_nobody
+            a_landing_takes_what_there_is
+            a_parked_payment_meets_the_landing
+            a_queued_order_runs_out_of_time
+            a_queued_order_ends_once
+            a_lease_has_one_holder
             a_random_walk_agrees_with_the_model
         );
     };

@@ -9,8 +9,8 @@ use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
 
 use super::behaviour::{Subject, TestClock};
 use super::support::{
-    assert_clean, campaign_id, change, commit, open_campaign, open_pool, place, placed, put, signed, switch,
-    whole,
+    assert_clean, bucket, campaign_id, change, commit, open_campaign, open_pool, place, placed, put, signed,
+    switch, whole,
 };
 use crate::contract::Store;
 use crate::model::ModelStore;
@@ -29,7 +29,13 @@ impl Dice {
 }
 
 fn policies() -> [Policy; 3] {
-    let limited = Policy { account_limit: Some(12), account_open_holds: Some(4), ..Policy::default() };
+    let limited = Policy {
+        account_limit: Some(12),
+        account_open_holds: Some(4),
+        queue_limit: 3,
+        queue_wait_ms: 20_000,
+        ..Policy::default()
+    };
     let strict = Policy {
         late_payment: LatePayment::Refund,
         payment_failed: PaymentFailed::Release,
@@ -44,7 +50,7 @@ fn command(dice: &mut Dice, step: u32) -> Command {
     let order = 1 + u128::from(dice.roll(40));
     let text = |prefix: &str, number: u64| format!("{prefix}{number}");
     let provider = || Provider::new("bank").expect("a good id");
-    let action = match dice.roll(12) {
+    let action = match dice.roll(14) {
         0..=3 => {
             let lines: Vec<(u128, u32)> = (0..1 + dice.roll(3))
                 .map(|_| (1 + u128::from(dice.roll(2)), 1 + dice.roll(4) as u32))
@@ -53,6 +59,7 @@ fn command(dice: &mut Dice, step: u32) -> Command {
             let mut wanted = place(order, ["ann", "bob", "eve"][dice.roll(3) as usize], &lines);
             wanted.id = holdfast_core::id::OrderId(order + 1_000 * u128::from(step));
             wanted.route = dice.roll(7);
+            wanted.intake = (dice.roll(3) == 0).then(|| bucket(1, dice.roll(3) as u32));
             wanted.hold_seconds = [None, Some(5), Some(60)][dice.roll(3) as usize];
             return placed(wanted);
         }
@@ -76,6 +83,7 @@ fn command(dice: &mut Dice, step: u32) -> Command {
             reason: "walk".into(),
         }),
         10 => OrderAction::Expire,
+        11 | 12 => OrderAction::Land,
         _ => {
             return Command::Adjust(Adjust {
                 adjustment_id: AdjustmentId::new(&text("adj", dice.roll(30))).expect("a good id"),

@@ -36,6 +36,7 @@ impl Rows {
         rows.orders.clone_from(&self.orders);
         rows.order_keys.clone_from(&self.order_keys);
         rows.usage.clone_from(&self.usage);
+        rows.queue_lengths = self.queue_lengths(&needs.queues);
         rows.adjustments.clone_from(&self.adjustments);
         for (key, row) in &self.payments {
             rows.events.insert(key.clone(), row.order);

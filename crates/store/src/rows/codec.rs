@@ -22,6 +22,7 @@ use super::{Row, corrupt, detail};
 use crate::acts::{ActId, ActRow};
 use crate::error::Error;
 use crate::keys::{KeyId, KeyRow, Role, Scope};
+use crate::queue::QueuePlace;
 use crate::read::{CampaignTotals, DueOrder, LedgerPosition, OpenEnds};
 
 fn missing(column: &str) -> Error {
@@ -95,6 +96,8 @@ pub fn campaign(row: &dyn Row) -> Result<Campaign, Error> {
             restock_on_refund: row.flag("restock_on_refund")?,
             account_limit: optional_number(row, "account_limit")?,
             account_open_holds: optional_number(row, "account_open_holds")?,
+            queue_limit: number(row, "queue_limit")?,
+            queue_wait_ms: number(row, "queue_wait_ms")?,
         },
         switches: Switches {
             opened: row.flag("opened")?,
@@ -217,11 +220,17 @@ pub fn order_key(row: &dyn Row) -> Result<OrderKey, Error> {
 
 /// Reads what a scan of overdue orders needs.
 pub fn due_order(row: &dyn Row) -> Result<DueOrder, Error> {
-    Ok(DueOrder {
-        id: OrderId(number_id(row, "id")?),
-        home: BucketKey { pool: PoolId(number_id(row, "home_pool")?), number: number(row, "home_bucket")? },
-        due_at: time(row, "due_at")?,
-    })
+    Ok(DueOrder { id: OrderId(number_id(row, "id")?), home: home(row)?, due_at: time(row, "due_at")? })
+}
+
+/// Reads where an order stands in its queue.
+pub fn queue_place(row: &dyn Row) -> Result<QueuePlace, Error> {
+    Ok((time(row, "created_at")?, OrderId(number_id(row, "id")?)))
+}
+
+/// Reads the bucket that an order's queue is of.
+pub fn home(row: &dyn Row) -> Result<BucketKey, Error> {
+    Ok(BucketKey { pool: PoolId(number_id(row, "home_pool")?), number: number(row, "home_bucket")? })
 }
 
 /// Reads when open orders end.

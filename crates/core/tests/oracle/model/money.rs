@@ -41,6 +41,7 @@ impl Model {
         let elsewhere = self.first_success.get(&payment).is_some_and(|first| *first != id);
         let wrong = elsewhere || (order.sent.priced && notice.amount != Some(self.rules.right_amount));
         match order.state {
+            St::Queued if elsewhere => "review",
             St::Queued => "parked",
             St::Failed | St::Sold | St::Refunded if elsewhere => "review",
             St::Failed | St::Refunded => "refund_due",
@@ -234,6 +235,10 @@ impl Model {
             St::InReview if order.review_ends.is_some_and(|ends| self.now >= ends) => {
                 self.release_held(id, "review_ended");
                 self.orders.get_mut(&id).unwrap().waiting_go_back();
+                say("changed")
+            }
+            St::Queued if self.now >= order.queue_ends => {
+                self.fail_queued(id, "queue_timeout");
                 say("changed")
             }
             St::Queued | St::Held | St::InReview | St::Sold | St::Refunded | St::Released | St::Failed => {
