@@ -24,11 +24,15 @@ fn death(round: u64) -> (Start, Option<u64>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_was_told_is_lost_in_100_crashes() {
+    again_and_again(Server::start().await, CRASHES).await;
+}
+
+/// Kills a server so many times; a multiple of ten, for so often the history is judged.
+pub(crate) async fn again_and_again(mut server: Server, crashes: u64) {
     let plain = Start { arguments: vec!["--auth".into(), "off".into()], ..Start::default() };
-    let mut server = Server::start_with(plain.clone()).await;
     let history = Arc::new(History::default());
     history.open(&server.http).await;
-    for round in 0..CRASHES {
+    for round in 0..crashes {
         let (start, kill_after) = death(round);
         server.restart(&start).await;
         let load = Load::start(&history, std::slice::from_ref(&server.http), CLIENTS);
@@ -51,7 +55,7 @@ async fn nothing_that_was_told_is_lost_in_100_crashes() {
             history.check(&server.http).await;
         }
     }
-    assert!(history.successes() > CRASHES, "{}", history.summary());
+    assert!(history.successes() > crashes, "{}", history.summary());
     server.finish().await;
 }
 

@@ -27,7 +27,11 @@ async fn place_and_leave(http: Http, number: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_5000_clients_that_hang_up_200_normal_calls_are_fine() {
-    let server = Server::start().await;
+    leave_by_the_thousands(Server::start().await).await;
+}
+
+/// 5,000 clients hang up on a server, which then serves 200 others in good time.
+pub(crate) async fn leave_by_the_thousands(server: Server) {
     server.http.campaign("drop", json!({})).await;
     let pool = server.http.pool("drop", "CUP", 1_000_000, 4).await;
     let mut leaving = JoinSet::new();

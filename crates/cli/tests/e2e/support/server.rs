@@ -41,7 +41,8 @@ pub(crate) struct Start {
 /// A running server, or one that a test has killed.
 pub(crate) struct Server {
     child: Child,
-    database: PathBuf,
+    /// The URL of its authority.
+    database: String,
     /// Lines that it printed before it was ready.
     pub(crate) printed: Vec<String>,
     pub(crate) http: Http,
@@ -62,11 +63,15 @@ impl Server {
         server
     }
 
-    /// Starts a server on a database that may exist; an error is its exit status.
+    /// Starts a server on a database file that may exist; an error is its exit status.
     pub(crate) async fn start_on(database: &Path, start: &Start) -> Result<Self, ExitStatus> {
+        Self::start_at(&format!("sqlite:{}", database.display()), start).await
+    }
+
+    /// Starts a server on any authority; an error is its exit status.
+    pub(crate) async fn start_at(database: &str, start: &Start) -> Result<Self, ExitStatus> {
         let mut command = binary();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--database"]);
-        command.arg(format!("sqlite:{}", database.display()));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--database", database]);
         command.args(&start.arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(match &start.log {
             Some(path) => Stdio::from(std::fs::File::create(path).unwrap()),
@@ -86,8 +91,9 @@ impl Server {
         Err(child.wait().await.unwrap())
     }
 
+    /// The database file.
     pub(crate) fn database(&self) -> &Path {
-        &self.database
+        Path::new(self.database.strip_prefix("sqlite:").expect("a file"))
     }
 
     fn signal(&self, signal: Signal) {
@@ -120,7 +126,7 @@ impl Server {
     /// Starts again on the same database.
     pub(crate) async fn restart(&mut self, start: &Start) {
         self.kill().await;
-        let mut next = Self::start_on(&self.database, start).await.expect("the server starts again");
+        let mut next = Self::start_at(&self.database, start).await.expect("the server starts again");
         next._directory = self._directory.take();
         *self = next;
     }
@@ -135,8 +141,7 @@ impl Server {
 
     /// Audits the database, beside the server if it runs.
     pub(crate) async fn verify(&self) -> Value {
-        let database = format!("sqlite:{}", self.database.display());
-        let output = run(&["verify", "--database", &database, "--format", "json"]).await;
+        let output = run(&["verify", "--database", &self.database, "--format", "json"]).await;
         let verdict: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
         assert!(output.status.success() && verdict["ok"] == true, "{:#}", verdict["breaches"]);
