@@ -180,9 +180,12 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     notify::ready(&address.to_string());
     let witness = state_file::Keeper::start(Arc::clone(&store), state);
     let stop = stop(signals, &engine, config.limits.drain_timeout);
+    let metrics = engine.metrics();
     match tls {
-        Some(tls) => holdfast_server::serve_tls(listener, router, &config.limits, &tls, stop).await?,
-        None => holdfast_server::serve(listener, router, &config.limits, stop).await?,
+        Some(tls) => {
+            holdfast_server::serve_tls(listener, router, &config.limits, metrics, &tls, stop).await?
+        }
+        None => holdfast_server::serve(listener, router, &config.limits, metrics, stop).await?,
     }
     if store.health().is_err() {
         bail!("a flush failed; start again to read what is truly on disk");

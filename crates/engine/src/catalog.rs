@@ -37,6 +37,13 @@ impl Catalog {
         self.pools.write().unwrap_or_else(PoisonError::into_inner).insert(address, entry);
     }
 
+    /// The campaigns of these pools, where the node knows them.
+    pub(crate) fn campaigns_of(&self, wanted: &[PoolId]) -> HashMap<PoolId, CampaignId> {
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let found = pools.iter().filter(|(_, entry)| wanted.contains(&entry.id));
+        found.map(|((campaign, ..), entry)| (entry.id, campaign.clone())).collect()
+    }
+
     /// A campaign, from the store if the node does not know it yet.
     pub(crate) async fn campaign(
         &self,

@@ -8,6 +8,7 @@ use holdfast_core::id::OrderId;
 use holdfast_core::order::{Order, PaymentOutcome, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
+use holdfast_metrics::Overload;
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -25,7 +26,8 @@ impl Engine {
         signed: Signed,
     ) -> Result<Outcome, Error> {
         self.check_running()?;
-        self.change_unchecked(order, action, signed).await
+        let changed = self.change_unchecked(order, action, signed).await;
+        self.counted(changed)
     }
 
     /// As [`Engine::change`], also while draining.
@@ -53,6 +55,7 @@ impl Engine {
             self.after_change(&outcome);
             return Ok(outcome);
         }
+        self.shared.metrics.overloads.of(Overload::Rounds).inc();
         Err(Error::Overloaded)
     }
 

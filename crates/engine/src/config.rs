@@ -37,6 +37,8 @@ pub struct Config {
     pub timer_max: usize,
     /// Most who wait for orders to change, at once.
     pub watchers_max: usize,
+    /// Most pools that are measured one by one, the busiest; the rest are summed.
+    pub metrics_pools_max: usize,
     /// How long an order whose expiry failed is set aside.
     pub set_aside: Duration,
 }
@@ -60,6 +62,7 @@ impl Default for Config {
             expiry_pass_max: 512,
             timer_max: 1_000_000,
             watchers_max: 10_000,
+            metrics_pools_max: 20,
             set_aside: Duration::from_secs(30),
         }
     }

@@ -11,6 +11,7 @@ use holdfast_core::id::PoolId;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
+use holdfast_metrics::NodeMetrics;
 use holdfast_store::{
     CreateKey, KeyRefusal, KeyRow, Page, PoolFreeze, PoolRow, PutCampaign, ResolveCase, RevokeKey, Store,
     SwitchCampaign,
@@ -22,7 +23,8 @@ use crate::error::Error;
 use crate::ids::IdSource;
 use crate::inflight::InFlight;
 use crate::keys::KnownKeys;
-use crate::lanes::{Class, LaneKey, Lanes};
+use crate::lanes::{Class, LaneKey, Lanes, Measured};
+use crate::measure::Measures;
 use crate::refusals::RecordedRefusals;
 use crate::request::Availability;
 use crate::shelf::Shelf;
@@ -42,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) refusals: RecordedRefusals,
     pub(crate) timer: Timer,
     pub(crate) watch: Arc<Watch>,
+    pub(crate) metrics: Arc<NodeMetrics>,
+    pub(crate) measures: Arc<Measures>,
     draining: AtomicBool,
 }
 
@@ -57,12 +61,14 @@ impl Engine {
         let config = Arc::new(config);
         let shelf = Arc::new(Shelf::default());
         let watch = Arc::new(Watch::default());
+        let (metrics, measures) = (Arc::<NodeMetrics>::default(), Arc::<Measures>::default());
         let lanes = Lanes::new(
             Arc::clone(&store),
             Arc::clone(&shelf),
             Arc::clone(&watch),
             Arc::clone(&config),
             Arc::clone(&ids),
+            Measured { metrics: Arc::clone(&metrics), measures: Arc::clone(&measures) },
         );
         let shared = Shared {
             store,
@@ -75,6 +81,8 @@ impl Engine {
             refusals: RecordedRefusals::default(),
             timer: Timer::new(config.timer_max),
             watch,
+            metrics,
+            measures,
             draining: AtomicBool::new(false),
             config,
         };
@@ -111,8 +119,8 @@ impl Engine {
         self.check_running()?;
         open.id = PoolId(self.shared.ids.next());
         let command = Command::OpenPool(open);
-        let outcome =
-            self.shared.lanes.run(LaneKey::Node, Class::Settling, command, LockSet::default()).await?;
+        let opened = self.shared.lanes.run(LaneKey::Node, Class::Settling, command, LockSet::default()).await;
+        let outcome = self.counted(opened)?;
         if let Outcome::Pool { pool, .. } = &outcome {
             self.shared.catalog.keep_pool(pool);
         }
@@ -124,7 +132,18 @@ impl Engine {
         self.check_running()?;
         let pool = adjust.pool;
         let command = Command::Adjust(adjust);
-        self.shared.lanes.run(LaneKey::Pool(pool), Class::Settling, command, LockSet::pool(pool)).await
+        let adjusted =
+            self.shared.lanes.run(LaneKey::Pool(pool), Class::Settling, command, LockSet::pool(pool)).await;
+        self.counted(adjusted)
+    }
+
+    /// Counts how a command was answered.
+    pub(crate) fn counted(&self, answer: Result<Outcome, Error>) -> Result<Outcome, Error> {
+        match &answer {
+            Ok(outcome) => self.shared.metrics.answered(outcome),
+            Err(error) => self.shared.metrics.failed.of(error.into()).inc(),
+        }
+        answer
     }
 
     /// Creates or changes a campaign; whether it is new.
@@ -197,7 +216,9 @@ impl Engine {
         let now = self.shared.store.now();
         match self.shared.store.pool(pool).await {
             Ok(Some(row)) => {
-                self.shared.shelf.keep_pool(&row, now);
+                if let Some(bucket) = self.shared.shelf.keep_pool(&row, now) {
+                    self.shared.metrics.note_drift(bucket);
+                }
                 Ok(Some(row))
             }
             Ok(None) => {

@@ -1,5 +1,7 @@
 //! Why the engine did not answer. Refusals are no errors: they are outcomes.
 
+use holdfast_metrics::Failure;
+
 /// Why the engine did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -15,4 +17,22 @@ pub enum Error {
     /// The store did not answer.
     #[error(transparent)]
     Store(#[from] holdfast_store::Error),
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        match error {
+            Error::Overloaded => Self::Overloaded,
+            Error::ShuttingDown => Self::ShuttingDown,
+            Error::OutcomeUnknown | Error::Store(holdfast_store::Error::OutcomeUnknown(_)) => {
+                Self::OutcomeUnknown
+            }
+            Error::Store(holdfast_store::Error::Conflict(_)) => Self::Conflict,
+            Error::Store(holdfast_store::Error::Data(_)) => Self::Data,
+            Error::Store(holdfast_store::Error::Unavailable(_)) => Self::Unavailable,
+            Error::Store(holdfast_store::Error::StorageFull) => Self::StorageFull,
+            Error::Store(holdfast_store::Error::Timeout) => Self::Timeout,
+            Error::Store(holdfast_store::Error::Corrupt(_)) => Self::Corrupt,
+        }
+    }
 }

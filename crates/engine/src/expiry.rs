@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use holdfast_core::command::{Command, OrderAction, OrderCommand, Outcome, Signed};
+use holdfast_core::command::{Command, How, OrderAction, OrderCommand, Outcome, Signed};
 use holdfast_core::id::OrderId;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
+use holdfast_metrics::Expiry;
 use holdfast_store::{DueOrder, Page};
 use tokio::task::JoinSet;
 
@@ -28,10 +29,15 @@ pub struct ExpiryPass {
 }
 
 impl Engine {
-    /// Starts the workers: expiry, which ends when the engine drains, and the reading of the stored keys.
+    /// Starts the workers: expiry, samples and looks at the authority, which end when the engine drains, and
+    /// the reading of the stored keys.
     pub fn start_workers(&self) {
         let engine = self.clone();
         tokio::spawn(async move { engine.run_expiry().await });
+        let engine = self.clone();
+        tokio::spawn(async move { engine.run_sampling().await });
+        let engine = self.clone();
+        tokio::spawn(async move { engine.run_looking().await });
         let engine = self.clone();
         tokio::spawn(async move {
             if let Err(error) = engine.learn_keys().await {
@@ -90,6 +96,7 @@ impl Engine {
             let due: Vec<_> =
                 page.into_iter().filter(|due| !self.shared.timer.is_aside(due.id, now)).collect();
             if !due.is_empty() || !full {
+                self.shared.metrics.scan_found.set(due.len());
                 return ExpiryPass { more: full, ..self.expire_all(due, now).await };
             }
         }
@@ -107,6 +114,7 @@ impl Engine {
                 pass.failed += 1;
                 continue;
             };
+            self.measure_expiry(order.due_at, &result);
             match result {
                 Ok(Outcome::Order { .. }) => pass.changed += 1,
                 Ok(Outcome::NotDue(due_at)) => {
@@ -130,7 +138,23 @@ impl Engine {
                 }
             }
         }
+        let expiries = &self.shared.metrics.expiries;
+        for (result, count) in [
+            (Expiry::Changed, pass.changed),
+            (Expiry::Unchanged, pass.unchanged),
+            (Expiry::Failed, pass.failed),
+        ] {
+            expiries.of(result).add(u64::try_from(count).unwrap_or(u64::MAX));
+        }
         pass
+    }
+
+    /// How late an order was taken back.
+    fn measure_expiry(&self, due_at: Timestamp, result: &Result<Outcome, Error>) {
+        if let Ok(Outcome::Order { how: How::Changed, .. }) = result {
+            let late = u64::try_from(self.store().now().0.saturating_sub(due_at.0)).unwrap_or(0);
+            self.shared.metrics.expiry_lag.observe(Duration::from_micros(late));
+        }
     }
 
     fn set_aside(&self, order: OrderId, now: Timestamp) {

@@ -31,6 +31,11 @@ pub(crate) struct Guard {
 }
 
 impl InFlight {
+    /// How many keys are in flight.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Enters a key, or joins who has it.
     pub(crate) fn enter(&self, key: &OrderKey, joined_max: usize) -> Entered {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);

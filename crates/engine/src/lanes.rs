@@ -12,12 +12,18 @@ use holdfast_core::command::{Command, Outcome};
 use holdfast_core::id::PoolId;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
-use holdfast_store::{Batch, Store};
+use holdfast_metrics::{NodeMetrics, Overload};
+use holdfast_store::{Batch, Committed, Store};
 use tokio::sync::{Notify, oneshot};
+
+/// Whose room in the lane a command takes: placing is turned away when the lane is full or old, settling has
+/// room of its own.
+pub(crate) use holdfast_metrics::Class;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::IdSource;
+use crate::measure::Measures;
 use crate::shelf::Shelf;
 use crate::watch::Watch;
 
@@ -32,17 +38,9 @@ pub(crate) enum LaneKey {
     Node,
 }
 
-/// Whose room in the lane a command takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// New orders: turned away when the lane is full or old.
-    Placing,
-    /// Everything that ends or supplies what exists: reserved room.
-    Settling,
-}
-
 struct Task {
     command: Command,
+    class: Class,
     locks: LockSet,
     queued_at: Instant,
     reply: oneshot::Sender<Result<Outcome, Error>>,
@@ -81,6 +79,43 @@ impl Drop for LaneGuard<'_> {
     }
 }
 
+/// Where lanes put down what they see.
+pub(crate) struct Measured {
+    pub(crate) metrics: Arc<NodeMetrics>,
+    pub(crate) measures: Arc<Measures>,
+}
+
+/// The lanes as they are at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct LanesSeen {
+    /// Lanes with work.
+    pub(crate) alive: usize,
+    /// Commands that wait: placing, settling.
+    pub(crate) depth: [usize; 2],
+    /// How long the oldest waits: placing, settling.
+    pub(crate) oldest: [Duration; 2],
+    /// Commands that wait in the lanes of each pool.
+    pub(crate) of_pools: HashMap<PoolId, usize>,
+}
+
+impl LanesSeen {
+    fn add(&mut self, key: LaneKey, lane: &Lane, now: Instant) {
+        self.alive += 1;
+        let queues = [&lane.placing, &lane.settling];
+        for ((depth, oldest), queue) in self.depth.iter_mut().zip(&mut self.oldest).zip(queues) {
+            *depth += queue.len();
+            let first = queue.front().map(|task| now.saturating_duration_since(task.queued_at));
+            *oldest = (*oldest).max(first.unwrap_or_default());
+        }
+        let pool = match key {
+            LaneKey::Bucket(bucket) => bucket.pool,
+            LaneKey::Pool(pool) => pool,
+            LaneKey::Node => return,
+        };
+        *self.of_pools.entry(pool).or_default() += lane.placing.len() + lane.settling.len();
+    }
+}
+
 /// The node's lanes.
 pub(crate) struct Lanes {
     store: Arc<dyn Store>,
@@ -88,6 +123,7 @@ pub(crate) struct Lanes {
     watch: Arc<Watch>,
     config: Arc<Config>,
     ids: Arc<dyn IdSource>,
+    measured: Measured,
     lanes: Mutex<HashMap<LaneKey, Lane>>,
     idle: Notify,
 }
@@ -99,8 +135,19 @@ impl Lanes {
         watch: Arc<Watch>,
         config: Arc<Config>,
         ids: Arc<dyn IdSource>,
+        measured: Measured,
     ) -> Self {
-        Self { store, shelf, watch, config, ids, lanes: Mutex::default(), idle: Notify::new() }
+        let (lanes, idle) = (Mutex::default(), Notify::new());
+        Self { store, shelf, watch, config, ids, measured, lanes, idle }
+    }
+
+    /// The lanes as they are now. A lane exists only while it has work, so there are never more than writes.
+    pub(crate) fn seen(&self) -> LanesSeen {
+        let mut seen = LanesSeen::default();
+        let now = now();
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().for_each(|(key, lane)| seen.add(*key, lane, now));
+        seen
     }
 
     /// Sends a command through a lane and waits for its outcome. Who stops waiting does not stop the
@@ -113,7 +160,11 @@ impl Lanes {
         locks: LockSet,
     ) -> Result<Outcome, Error> {
         let (reply, answer) = oneshot::channel();
-        self.submit(key, class, Task { command, locks, queued_at: now(), reply })?;
+        let task = Task { command, class, locks, queued_at: now(), reply };
+        if let Err(overload) = self.submit(key, task) {
+            self.measured.metrics.overloads.of(overload).inc();
+            return Err(Error::Overloaded);
+        }
         match tokio::time::timeout(self.config.answer_deadline, answer).await {
             Ok(Ok(outcome)) => outcome,
             // The lane is gone without an answer, or the deadline passed.
@@ -121,19 +172,22 @@ impl Lanes {
         }
     }
 
-    fn submit(self: &Arc<Self>, key: LaneKey, class: Class, task: Task) -> Result<(), Error> {
+    fn submit(self: &Arc<Self>, key: LaneKey, task: Task) -> Result<(), Overload> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !lanes.contains_key(&key);
         let lane = lanes.entry(key).or_default();
-        match class {
+        match task.class {
             Class::Settling if lane.settling.len() >= self.config.lane_reserved_max => {
-                return Err(Error::Overloaded);
+                return Err(Overload::LaneReserved);
             }
             Class::Settling => lane.settling.push_back(task),
             Class::Placing => {
                 let old = lane.placing.front().is_some_and(|t| age(t.queued_at) > self.config.lane_age_max);
-                if old || lane.placing.len() >= self.config.lane_depth_max {
-                    return Err(Error::Overloaded);
+                if old {
+                    return Err(Overload::LaneAge);
+                }
+                if lane.placing.len() >= self.config.lane_depth_max {
+                    return Err(Overload::LaneDepth);
                 }
                 lane.placing.push_back(task);
             }
@@ -170,6 +224,12 @@ impl Lanes {
             }
             return None;
         }
+        drop(lanes);
+        let closed_at = now();
+        for task in &batch {
+            let wait = closed_at.saturating_duration_since(task.queued_at);
+            self.measured.metrics.lane_wait.of(task.class).observe(wait);
+        }
         Some(batch)
     }
 
@@ -183,11 +243,13 @@ impl Lanes {
                 Ok(outcomes) => {
                     self.watch.committed(&outcomes);
                     for (task, outcome) in part.into_iter().zip(outcomes) {
+                        self.measured.metrics.committed(&task.command, &outcome);
                         // A caller that went away does not undo what is committed.
                         let _ = task.reply.send(Ok(outcome));
                     }
                 }
                 Err(holdfast_store::Error::Data(_)) if part.len() > 1 => {
+                    self.measured.metrics.bisections.inc();
                     let second = part.split_off(part.len() / 2);
                     parts.push(second);
                     parts.push(part);
@@ -211,14 +273,31 @@ impl Lanes {
             let batch = Batch { locks: locks.clone(), commands: Arc::clone(&commands) };
             match self.store.commit(batch).await {
                 Ok(committed) => {
-                    self.shelf.keep(&committed.balances, self.store.now());
+                    self.keep(&committed);
                     return Ok(committed.outcomes);
                 }
                 Err(error) if error.is_transient() && tries < self.config.retries_max => {
                     tries += 1;
+                    self.measured.metrics.retries.inc();
                     self.backoff(tries).await;
                 }
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Keeps what a commit has shown.
+    fn keep(&self, committed: &Committed) {
+        let now = self.store.now();
+        if let Some(bucket) = self.shelf.keep(&committed.balances, now) {
+            self.measured.metrics.note_drift(bucket);
+        }
+        let mut pool = None;
+        for balance in &committed.balances {
+            // Balances come in order: the buckets of a pool stand together.
+            if pool.replace(balance.bucket.pool) != Some(balance.bucket.pool) {
+                let commands = committed.outcomes.len();
+                self.measured.measures.busiest.committed(balance.bucket.pool, commands, now);
             }
         }
     }

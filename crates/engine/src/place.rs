@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{Command, Outcome, Place, PlaceLine};
@@ -14,6 +15,7 @@ use holdfast_core::order::{Order, Shortage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
+use holdfast_metrics::Overload;
 
 use crate::catalog::PoolEntry;
 use crate::engine::Engine;
@@ -44,13 +46,24 @@ struct Wanted {
 impl Engine {
     /// Places an order. A repeat of the key answers with the order as it stands now.
     pub async fn place(&self, request: PlaceRequest) -> Result<Outcome, Error> {
+        let begun = Instant::now();
+        let placed = self.place_or_join(request).await;
+        self.shared.metrics.place.observe(begun.elapsed());
+        self.counted(placed)
+    }
+
+    async fn place_or_join(&self, request: PlaceRequest) -> Result<Outcome, Error> {
         self.check_running()?;
         let shared = &self.shared;
         loop {
             let mut guard = match shared.in_flight.enter(&request.key, shared.config.joined_max) {
                 Entered::First(guard) => guard,
-                Entered::Full => return Err(Error::Overloaded),
+                Entered::Full => {
+                    shared.metrics.overloads.of(Overload::Joins).inc();
+                    return Err(Error::Overloaded);
+                }
                 Entered::Joined(first) => {
+                    shared.metrics.joins.inc();
                     let wait = tokio::time::timeout(shared.config.answer_deadline, first).await;
                     match wait.map_err(|_| Error::OutcomeUnknown)? {
                         Ok(Some(order)) => return self.repeat(&request, order).await,
@@ -93,6 +106,9 @@ impl Engine {
         }
         let wanted = wanted(request, &pools);
         if let Some(refusal) = self.early_refusal(&campaign, &wanted) {
+            if matches!(refusal, Refusal::SoldOut(_)) {
+                self.shared.metrics.hint_refusals.inc();
+            }
             return self.refuse_early(request, refusal).await;
         }
         self.shared.keys.keep(&request.key);
@@ -141,6 +157,7 @@ impl Engine {
         if self.shared.keys.is_provably_new(&request.key) {
             return Ok(Outcome::refused(refusal));
         }
+        self.shared.metrics.lookups.inc();
         match self.store().order_by_key(request.key.clone()).await? {
             Some(order) => self.repeat(request, order).await,
             None => Ok(Outcome::refused(refusal)),
@@ -198,6 +215,7 @@ impl Engine {
             if !matches!(outcome, Outcome::Miss(_) | Outcome::Elsewhere(_)) {
                 return Ok(outcome);
             }
+            self.shared.metrics.misses.inc();
             tried.push(number);
         }
         self.take_wide(place, LaneKey::Pool(pool), LockSet::pool(pool)).await

@@ -74,6 +74,16 @@ impl Timer {
         due
     }
 
+    /// How many ends it remembers.
+    pub(crate) fn count(&self) -> usize {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// How many orders are set aside, or were and have not been looked at since.
+    pub(crate) fn aside_count(&self) -> usize {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     pub(crate) fn set_aside(&self, order: OrderId, until: Timestamp) {
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         if aside.len() < ASIDE_MAX {

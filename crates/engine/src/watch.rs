@@ -13,6 +13,7 @@ use std::time::Duration;
 use holdfast_core::command::Outcome;
 use holdfast_core::id::OrderId;
 use holdfast_core::order::{Order, State};
+use holdfast_metrics::Overload;
 use tokio::sync::Notify;
 
 use crate::engine::Engine;
@@ -157,7 +158,11 @@ impl Engine {
     /// Watches an order from now on. Read the order after this call, or changes in between are missed.
     pub fn watch(&self, order: OrderId) -> Result<Watcher, Error> {
         self.check_running()?;
-        self.shared.watch.enter(order, self.shared.config.watchers_max)
+        let entered = self.shared.watch.enter(order, self.shared.config.watchers_max);
+        if matches!(entered, Err(Error::Overloaded)) {
+            self.shared.metrics.overloads.of(Overload::Watchers).inc();
+        }
+        entered
     }
 
     /// How many watch at the moment.

@@ -5,10 +5,16 @@
 
 mod exposition;
 mod instrument;
+mod node;
+mod process;
 mod store;
+mod words;
 
 pub use exposition::{
     Description, Exposed, Exposition, Format, Instrument, Kind, Metrics, Rows, Value, Words,
 };
 pub use instrument::{By, Counter, Gauge, Held, Histogram, Label, Scale, Seen};
+pub use node::NodeMetrics;
+pub use process::Process;
 pub use store::{Conflict, StoreMetrics, Use};
+pub use words::{Class, Code, End, Expiry, Failure, Overload};

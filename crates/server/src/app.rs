@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use holdfast_core::id::Provider;
 use holdfast_engine::Engine;
+use holdfast_metrics::{Label, Metrics, Overload};
 use holdfast_store::Store;
 use holdfast_wire::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::{Auth, Config, Limits, Secret};
 use crate::keyring::{Failures, Keyring, Known};
+use crate::metrics::{self, HttpMetrics, Permits};
 use crate::problem::Problem;
 
 /// Shared state; a cheap handle.
@@ -29,22 +31,54 @@ struct Shared {
     exports: Arc<Semaphore>,
     keyring: Keyring,
     failures: Failures,
+    http: Arc<HttpMetrics>,
+    metrics: Metrics,
 }
 
 impl App {
     pub(crate) fn new(engine: Engine, config: &Config) -> Self {
+        let limits = config.limits.clone();
+        let writes = Arc::new(Semaphore::new(limits.writes_in_flight_max));
+        let events = Arc::new(Semaphore::new(limits.events_max));
+        let unverified = Arc::new(Semaphore::new(limits.unverified_bodies_max));
+        let exports = Arc::new(Semaphore::new(limits.exports_max));
+        let permits = Permits(vec![
+            (Overload::Writes.text(), Arc::clone(&writes), limits.writes_in_flight_max),
+            (Overload::Events.text(), Arc::clone(&events), limits.events_max),
+            (Overload::Notices.text(), Arc::clone(&unverified), limits.unverified_bodies_max),
+            (Overload::Exports.text(), Arc::clone(&exports), limits.exports_max),
+        ]);
+        let http = Arc::new(HttpMetrics::new());
+        let metrics = metrics::of_node(&engine, &http, permits);
         Self(Arc::new(Shared {
             engine,
             auth: config.auth.clone(),
             payment_secrets: config.payment_secrets.clone(),
-            limits: config.limits.clone(),
-            writes: Arc::new(Semaphore::new(config.limits.writes_in_flight_max)),
-            events: Arc::new(Semaphore::new(config.limits.events_max)),
-            unverified: Arc::new(Semaphore::new(config.limits.unverified_bodies_max)),
-            exports: Arc::new(Semaphore::new(config.limits.exports_max)),
+            limits,
+            writes,
+            events,
+            unverified,
+            exports,
             keyring: Keyring::default(),
             failures: Failures::default(),
+            http,
+            metrics,
         }))
+    }
+
+    /// Everything that the node shows.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// Counts requests.
+    pub(crate) fn http(&self) -> &HttpMetrics {
+        &self.0.http
+    }
+
+    /// A bound turned somebody away.
+    fn overloaded(&self, overload: Overload) {
+        self.0.engine.metrics().overloads.of(overload).inc();
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -92,26 +126,38 @@ impl App {
     /// Leave to do one more write; none if there are as many as there may be.
     pub(crate) fn admit(&self) -> Result<WritePermit, Problem> {
         let permit = Arc::clone(&self.0.writes).try_acquire_owned();
-        permit.map(WritePermit).map_err(|_| Problem::overloaded())
+        permit.map(WritePermit).map_err(|_| {
+            self.overloaded(Overload::Writes);
+            Problem::overloaded()
+        })
     }
 
     /// Leave to read the body of somebody who is not known yet. Strangers have room of their own: they can take
     /// neither the memory nor the permits of those who are.
     pub(crate) fn admit_unverified(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = Arc::clone(&self.0.unverified).try_acquire_owned();
-        permit.map_err(|_| Problem::overloaded())
+        permit.map_err(|_| {
+            self.overloaded(Overload::Notices);
+            Problem::overloaded()
+        })
     }
 
     /// Leave to read one order's events for a while.
     pub(crate) fn admit_events(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = Arc::clone(&self.0.events).try_acquire_owned();
-        permit.map_err(|_| Problem::new(Code::Overloaded, "too many follow orders at the moment"))
+        permit.map_err(|_| {
+            self.overloaded(Overload::Events);
+            Problem::new(Code::Overloaded, "too many follow orders at the moment")
+        })
     }
 
     /// Leave to do one export.
     pub(crate) fn admit_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = Arc::clone(&self.0.exports).try_acquire_owned();
-        permit.map_err(|_| Problem::new(Code::Overloaded, "too many exports are under way"))
+        permit.map_err(|_| {
+            self.overloaded(Overload::Exports);
+            Problem::new(Code::Overloaded, "too many exports are under way")
+        })
     }
 
     /// Runs a write to its end, also if the client goes away: a dropped connection must not cancel work

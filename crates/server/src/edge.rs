@@ -5,10 +5,10 @@ use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -52,6 +52,8 @@ impl RequestId {
 
 /// Surrounds every request.
 pub(crate) async fn surround(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let (begun, method) = (Instant::now(), request.method().clone());
+    let path = request.extensions().get::<MatchedPath>().cloned();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
     let mut response = if request.headers().contains_key(header::CONTENT_ENCODING) {
@@ -64,8 +66,10 @@ pub(crate) async fn surround(State(app): State<App>, mut request: Request, next:
         answer.await.unwrap_or_else(|| too_late(is_read).into_response())
     };
     if response.status().as_u16() >= 400 {
-        response = finished(response, &id);
+        response = finished(&app, response, &id);
     }
+    let path = path.as_ref().map_or("", MatchedPath::as_str);
+    app.http().answered(&method, path, response.status().as_u16(), begun.elapsed());
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -108,9 +112,10 @@ fn too_late(is_read: bool) -> Problem {
 }
 
 /// Gives a problem its body and headers. Answers that are none yet come from the router itself.
-fn finished(response: Response, id: &RequestId) -> Response {
+fn finished(app: &App, response: Response, id: &RequestId) -> Response {
     let (mut parts, _) = response.into_parts();
     let problem = parts.extensions.remove::<Problem>().unwrap_or_else(|| of_status(parts.status));
+    app.http().problem(problem.code());
     parts.status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = &mut parts.headers;
     headers.remove(header::CONTENT_LENGTH);

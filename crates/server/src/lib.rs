@@ -13,6 +13,7 @@ mod extract;
 mod guidance;
 mod input;
 mod keyring;
+mod metrics;
 mod openapi;
 mod pages;
 mod problem;

@@ -98,6 +98,8 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::DELETE, "/v1/keys/{id}", ADMINS, Reach::Everything),
     route(Method::GET, "/v1/audit", OPERATORS, Reach::Named),
     route(Method::POST, "/v1/bench/constant", BUYERS, Reach::Nothing),
+    // Names of all campaigns and their stock stand in it.
+    route(Method::GET, "/metrics", READERS, Reach::Everything),
     route(Method::GET, "/livez", Access::Public, Reach::Nothing),
     route(Method::GET, "/readyz", Access::Public, Reach::Nothing),
     route(Method::GET, "/openapi.json", Access::Public, Reach::Nothing),
@@ -107,9 +109,14 @@ pub(crate) const ROUTES: &[Route] = &[
 
 /// The entry of a request.
 pub(crate) fn find(method: &Method, path: &str) -> Option<&'static Route> {
+    ROUTES.get(position(method, path)?)
+}
+
+/// Where the entry of a request stands.
+pub(crate) fn position(method: &Method, path: &str) -> Option<usize> {
     // Every GET answers HEAD, too.
     let method = if *method == Method::HEAD { &Method::GET } else { method };
-    ROUTES.iter().find(|route| route.path == path && route.method == *method)
+    ROUTES.iter().position(|route| route.path == path && route.method == *method)
 }
 
 /// The methods of a path, as the header `Allow` lists them.

@@ -12,7 +12,8 @@ use crate::auth::authorize;
 use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
-    audit, campaigns, cases, docs, events, exports, health, keys, ledger, orders, payments, pools, settlement,
+    audit, campaigns, cases, docs, events, exports, health, keys, ledger, metrics, orders, payments, pools,
+    settlement,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -75,6 +76,7 @@ fn other_than_json() -> Router<App> {
         .route("/v1/ledger", get(ledger::list_entries))
         .route("/v1/orders/{id}/events", get(events::follow_order))
         .route("/v1/exports/stock", get(exports::export_stock))
+        .route("/metrics", get(metrics::get_metrics))
 }
 
 /// The benchmark's own route, behind the same layers as a place. It is there only when asked for.

@@ -12,6 +12,7 @@ use axum::extract::Request;
 use axum_server::accept::Accept;
 use axum_server::service::SendService;
 use axum_server::{Handle, Server};
+use holdfast_metrics::{Held, NodeMetrics};
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -32,9 +33,10 @@ pub async fn serve(
     listener: std::net::TcpListener,
     router: Router,
     limits: &Limits,
+    metrics: &Arc<NodeMetrics>,
     shutdown: impl Future,
 ) -> io::Result<()> {
-    run(listener, router, limits, shutdown, Bounded::new(limits)).await
+    run(listener, router, limits, shutdown, Bounded::new(limits, metrics)).await
 }
 
 /// The same over TLS.
@@ -42,10 +44,11 @@ pub async fn serve_tls(
     listener: std::net::TcpListener,
     router: Router,
     limits: &Limits,
+    metrics: &Arc<NodeMetrics>,
     tls: &Tls,
     shutdown: impl Future,
 ) -> io::Result<()> {
-    let secure = Secure::new(Bounded::new(limits), tls, limits.tls_handshake_timeout);
+    let secure = Secure::new(Bounded::new(limits, metrics), tls, limits.tls_handshake_timeout);
     run(listener, router, limits, shutdown, secure).await
 }
 
@@ -86,6 +89,14 @@ where
 pub(crate) struct Bounded {
     connections: Arc<Semaphore>,
     write_stall: Duration,
+    metrics: Arc<NodeMetrics>,
+}
+
+/// Leave for one connection. It counts until this is gone.
+#[derive(Debug)]
+pub(crate) struct ConnectionPermit {
+    _permit: OwnedSemaphorePermit,
+    _counted: Held,
 }
 
 impl<S> Accept<TcpStream, S> for Bounded {
@@ -99,10 +110,11 @@ impl<S> Accept<TcpStream, S> for Bounded {
 }
 
 impl Bounded {
-    fn new(limits: &Limits) -> Self {
+    fn new(limits: &Limits, metrics: &Arc<NodeMetrics>) -> Self {
         Self {
             connections: Arc::new(Semaphore::new(limits.connections_max)),
             write_stall: limits.write_stall_timeout,
+            metrics: Arc::clone(metrics),
         }
     }
 
@@ -117,11 +129,13 @@ impl Bounded {
     }
 
     /// Leave for one more connection.
-    pub(crate) fn permit(&self, stream: &TcpStream) -> io::Result<OwnedSemaphorePermit> {
-        let permit = Arc::clone(&self.connections).try_acquire_owned();
-        let permit = permit.map_err(|_| io::Error::other("too many connections"))?;
+    pub(crate) fn permit(&self, stream: &TcpStream) -> io::Result<ConnectionPermit> {
+        let permit = Arc::clone(&self.connections).try_acquire_owned().map_err(|_| {
+            self.metrics.connections_refused.inc();
+            io::Error::other("too many connections")
+        })?;
         stream.set_nodelay(true)?;
-        Ok(permit)
+        Ok(ConnectionPermit { _permit: permit, _counted: self.metrics.connections.hold() })
     }
 }
 
@@ -130,11 +144,11 @@ impl Bounded {
 pub(crate) struct Counted<S> {
     service: S,
     #[expect(dead_code, reason = "held, not read")]
-    permit: Arc<OwnedSemaphorePermit>,
+    permit: Arc<ConnectionPermit>,
 }
 
 impl<S> Counted<S> {
-    pub(crate) fn new(service: S, permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(service: S, permit: ConnectionPermit) -> Self {
         Self { service, permit: Arc::new(permit) }
     }
 }

@@ -50,10 +50,10 @@ impl Embedded {
         engine.start_workers();
         let router = holdfast_server::router(engine.clone(), &config);
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving =
-            tokio::spawn(
-                async move { holdfast_server::serve(listener, router, &config.limits, stopped).await },
-            );
+        let metrics = Arc::clone(engine.metrics());
+        let serving = tokio::spawn(async move {
+            holdfast_server::serve(listener, router, &config.limits, &metrics, stopped).await
+        });
         Ok(Self { engine, store, address, database, stop, serving, _directory: directory })
     }
 

@@ -13,15 +13,7 @@ use holdfast_store::model::Fault;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::support::{Sale, campaign, order, request};
-
-/// Lets every task that can run do so. The tests run on one thread, so that this is no hope but a fact:
-/// each task runs until it waits for something that only the test can give.
-async fn settle() {
-    for _ in 0..1_000 {
-        tokio::task::yield_now().await;
-    }
-}
+use crate::support::{Sale, campaign, order, request, settle};
 
 fn place_all(sale: &Arc<Sale>, orders: std::ops::Range<u32>) -> JoinSet<Result<Outcome, Error>> {
     let mut tasks = JoinSet::new();

@@ -11,6 +11,7 @@
 
 mod expiry;
 mod lanes;
+mod measuring;
 mod placing;
 mod support;
 mod watching;

@@ -149,3 +149,11 @@ pub(crate) fn refusal(outcome: &Outcome) -> Refusal {
         other => panic!("not refused: {other:?}"),
     }
 }
+
+/// Lets every task that can run do so. The tests run on one thread, so that this is no hope but a fact:
+/// each task runs until it waits for something that only the test can give.
+pub(crate) async fn settle() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+}

@@ -16,7 +16,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    audit, campaigns, cases, docs, events, exports, health, keys, ledger, orders, payments, pools, settlement,
+    audit, campaigns, cases, docs, events, exports, health, keys, ledger, metrics, orders, payments, pools,
+    settlement,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -87,6 +88,7 @@ pub(crate) fn document() -> Value {
         audit::list_acts,
         health::livez,
         health::readyz,
+        metrics::get_metrics,
         docs::get_openapi,
         docs::get_docs,
         docs::get_problem_kind,
@@ -101,7 +103,7 @@ pub(crate) fn document() -> Value {
         (name = "payments", description = "What payment providers say."),
         (name = "ledger", description = "Every change of every bucket."),
         (name = "keys", description = "Keys with roles, and the trail of what was done through them."),
-        (name = "operation", description = "Health and documents; no key is needed."),
+        (name = "operation", description = "Health, metrics and documents."),
     )
 )]
 struct Api;

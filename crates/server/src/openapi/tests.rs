@@ -37,6 +37,7 @@ fn the_documents_are_what_the_code_says() {
         ("openapi.json", super::text().to_owned()),
         ("errors.md", markdown::english()),
         ("zh/errors.md", markdown::chinese()),
+        ("metrics.md", crate::metrics::markdown::page(&crate::tests::metrics::described())),
     ];
     for (name, text) in documents {
         let path = docs().join(name);

@@ -9,6 +9,7 @@ pub(crate) mod exports;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod ledger;
+pub(crate) mod metrics;
 pub(crate) mod orders;
 pub(crate) mod payments;
 pub(crate) mod pools;

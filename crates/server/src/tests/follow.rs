@@ -189,7 +189,10 @@ async fn events_outlast_the_deadline_of_requests_and_do_not_hold_up_the_end() {
     listener.set_nonblocking(true).expect("a socket");
     let address = listener.local_addr().expect("an address");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(async move { serve(listener, router, &limits, stopped).await });
+    let serving =
+        tokio::spawn(
+            async move { serve(listener, router, &limits, &std::sync::Arc::default(), stopped).await },
+        );
     let mut stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
     let asked = format!("GET /v1/orders/{id}/events HTTP/1.1\r\nhost: h\r\n\r\n");
     stream.write_all(asked.as_bytes()).await.expect("sent");

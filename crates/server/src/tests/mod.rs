@@ -6,6 +6,7 @@ mod edges;
 mod flow;
 mod follow;
 mod keys;
+pub(crate) mod metrics;
 mod sockets;
 
 use std::collections::BTreeMap;

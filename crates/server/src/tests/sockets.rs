@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -22,7 +23,7 @@ fn start(limits: Limits) -> Running {
     let address = listener.local_addr().expect("an address");
     let (stop, stopped) = oneshot::channel::<()>();
     let router = router_with(Auth::Off, limits.clone());
-    let task = tokio::spawn(async move { serve(listener, router, &limits, stopped).await });
+    let task = tokio::spawn(async move { serve(listener, router, &limits, &Arc::default(), stopped).await });
     Running { address, stop, task }
 }
 
