@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::id::{CampaignId, Location, PoolId, Sku};
-use holdfast_core::stock::Pool;
+use holdfast_core::stock::{Path, Pool};
 use holdfast_store::{Error, Page, PoolFilter, Store};
 
 type Address = (CampaignId, Sku, Location);
@@ -16,6 +16,13 @@ type Address = (CampaignId, Sku, Location);
 pub(crate) struct PoolEntry {
     pub(crate) id: PoolId,
     pub(crate) buckets: u32,
+    pub(crate) path: Path,
+}
+
+impl PoolEntry {
+    const fn of(pool: &Pool) -> Self {
+        Self { id: pool.id, buckets: pool.buckets, path: pool.path }
+    }
 }
 
 /// The catalog.
@@ -33,7 +40,7 @@ impl Catalog {
 
     pub(crate) fn keep_pool(&self, pool: &Pool) {
         let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
-        let entry = PoolEntry { id: pool.id, buckets: pool.buckets };
+        let entry = PoolEntry::of(pool);
         self.pools.write().unwrap_or_else(PoisonError::into_inner).insert(address, entry);
     }
 
@@ -84,6 +91,6 @@ impl Catalog {
         for row in &found {
             self.keep_pool(&row.pool);
         }
-        Ok(found.first().map(|row| PoolEntry { id: row.pool.id, buckets: row.pool.buckets }))
+        Ok(found.first().map(|row| PoolEntry::of(&row.pool)))
     }
 }

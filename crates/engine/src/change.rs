@@ -37,7 +37,17 @@ impl Engine {
         action: OrderAction,
         signed: Signed,
     ) -> Result<Outcome, Error> {
-        let mut more = LockSet::default();
+        self.change_under(id, action, signed, LockSet::default()).await
+    }
+
+    /// The same, with more locks than the order itself needs.
+    pub(crate) async fn change_under(
+        &self,
+        id: OrderId,
+        action: OrderAction,
+        signed: Signed,
+        mut more: LockSet,
+    ) -> Result<Outcome, Error> {
         for _ in 0..ROUNDS_MAX {
             let Some(order) = self.store().order(id).await? else {
                 return Ok(Outcome::refused(Refusal::UnknownOrder));

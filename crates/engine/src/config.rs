@@ -41,6 +41,20 @@ pub struct Config {
     pub metrics_pools_max: usize,
     /// How long an order whose expiry failed is set aside.
     pub set_aside: Duration,
+    /// Most queued orders of one bucket that are landed at once.
+    pub landing_batch_max: usize,
+    /// Most buckets whose queues this node consumes at once.
+    pub landing_buckets_max: usize,
+    /// How long a queued order that could not be landed is set aside.
+    pub landing_set_aside: Duration,
+    /// How often the queues are looked at for what other nodes took in, and for what a freeze held up.
+    pub queue_poll: Duration,
+    /// How old the places in a queue may be that are shown.
+    pub queue_age_max: Duration,
+    /// How many places are read at a time.
+    pub queue_page_max: usize,
+    /// How long a lease lasts: what another node consumed goes on here so long after it died.
+    pub lease: Duration,
 }
 
 impl Default for Config {
@@ -64,6 +78,13 @@ impl Default for Config {
             watchers_max: 10_000,
             metrics_pools_max: 20,
             set_aside: Duration::from_secs(30),
+            landing_batch_max: 500,
+            landing_buckets_max: 64,
+            landing_set_aside: Duration::from_secs(1),
+            queue_poll: Duration::from_millis(250),
+            queue_age_max: Duration::from_millis(250),
+            queue_page_max: 10_000,
+            lease: Duration::from_secs(3),
         }
     }
 }

@@ -23,8 +23,10 @@ use crate::error::Error;
 use crate::ids::IdSource;
 use crate::inflight::InFlight;
 use crate::keys::KnownKeys;
+use crate::landing::Consumers;
 use crate::lanes::{Class, LaneKey, Lanes, Measured};
 use crate::measure::Measures;
+use crate::queue::Queues;
 use crate::refusals::RecordedRefusals;
 use crate::request::Availability;
 use crate::shelf::Shelf;
@@ -42,10 +44,14 @@ pub(crate) struct Shared {
     pub(crate) in_flight: InFlight,
     pub(crate) keys: KnownKeys,
     pub(crate) refusals: RecordedRefusals,
-    pub(crate) timer: Timer,
+    pub(crate) timer: Arc<Timer>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) metrics: Arc<NodeMetrics>,
     pub(crate) measures: Arc<Measures>,
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) consumers: Consumers,
+    /// This run of this node: the holder of its leases.
+    pub(crate) run: u128,
     draining: AtomicBool,
 }
 
@@ -62,27 +68,33 @@ impl Engine {
         let shelf = Arc::new(Shelf::default());
         let watch = Arc::new(Watch::default());
         let (metrics, measures) = (Arc::<NodeMetrics>::default(), Arc::<Measures>::default());
+        let timer = Arc::new(Timer::new(config.timer_max));
+        let queues = Arc::new(Queues::new(Arc::clone(&timer)));
         let lanes = Lanes::new(
             Arc::clone(&store),
             Arc::clone(&shelf),
             Arc::clone(&watch),
+            Arc::clone(&queues),
             Arc::clone(&config),
             Arc::clone(&ids),
             Measured { metrics: Arc::clone(&metrics), measures: Arc::clone(&measures) },
         );
         let shared = Shared {
             store,
-            ids,
             lanes: Arc::new(lanes),
             shelf,
             catalog: Catalog::default(),
             in_flight: InFlight::default(),
             keys: KnownKeys::default(),
             refusals: RecordedRefusals::default(),
-            timer: Timer::new(config.timer_max),
+            timer,
             watch,
             metrics,
             measures,
+            queues,
+            consumers: Consumers::default(),
+            run: ids.next(),
+            ids,
             draining: AtomicBool::new(false),
             config,
         };
@@ -242,8 +254,11 @@ impl Engine {
     pub async fn drain(&self, deadline: Duration) -> Result<(), Error> {
         self.shared.draining.store(true, Ordering::SeqCst);
         self.shared.timer.wake();
+        self.shared.queues.wake();
         self.shared.watch.close();
-        self.shared.lanes.drained(deadline).await
+        let drained = self.shared.lanes.drained(deadline).await;
+        self.give_up_leases().await;
+        drained
     }
 
     pub(crate) fn is_draining(&self) -> bool {

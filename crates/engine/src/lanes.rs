@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::ids::IdSource;
 use crate::measure::Measures;
+use crate::queue::Queues;
 use crate::shelf::Shelf;
 use crate::watch::Watch;
 
@@ -36,6 +37,8 @@ pub(crate) enum LaneKey {
     Pool(PoolId),
     /// Several pools: the wide lane of the node.
     Node,
+    /// The queues of a pool: takes orders in, and locks nothing.
+    Intake(PoolId),
 }
 
 struct Task {
@@ -53,6 +56,24 @@ struct Lane {
 }
 
 impl Lane {
+    /// Where a task of this class waits, or why there is no room for it.
+    fn room(&mut self, class: Class, config: &Config) -> Result<&mut VecDeque<Task>, Overload> {
+        match class {
+            Class::Settling if self.settling.len() >= config.lane_reserved_max => Err(Overload::LaneReserved),
+            Class::Settling => Ok(&mut self.settling),
+            Class::Placing => {
+                let old = self.placing.front().is_some_and(|t| age(t.queued_at) > config.lane_age_max);
+                if old {
+                    return Err(Overload::LaneAge);
+                }
+                if self.placing.len() >= config.lane_depth_max {
+                    return Err(Overload::LaneDepth);
+                }
+                Ok(&mut self.placing)
+            }
+        }
+    }
+
     /// The next batch: settling first, but never more than half of it while orders wait.
     fn take(&mut self, size_max: usize) -> Vec<Task> {
         let half = size_max.div_ceil(2);
@@ -109,7 +130,7 @@ impl LanesSeen {
         }
         let pool = match key {
             LaneKey::Bucket(bucket) => bucket.pool,
-            LaneKey::Pool(pool) => pool,
+            LaneKey::Pool(pool) | LaneKey::Intake(pool) => pool,
             LaneKey::Node => return,
         };
         *self.of_pools.entry(pool).or_default() += lane.placing.len() + lane.settling.len();
@@ -121,6 +142,7 @@ pub(crate) struct Lanes {
     store: Arc<dyn Store>,
     shelf: Arc<Shelf>,
     watch: Arc<Watch>,
+    queues: Arc<Queues>,
     config: Arc<Config>,
     ids: Arc<dyn IdSource>,
     measured: Measured,
@@ -133,12 +155,13 @@ impl Lanes {
         store: Arc<dyn Store>,
         shelf: Arc<Shelf>,
         watch: Arc<Watch>,
+        queues: Arc<Queues>,
         config: Arc<Config>,
         ids: Arc<dyn IdSource>,
         measured: Measured,
     ) -> Self {
         let (lanes, idle) = (Mutex::default(), Notify::new());
-        Self { store, shelf, watch, config, ids, measured, lanes, idle }
+        Self { store, shelf, watch, queues, config, ids, measured, lanes, idle }
     }
 
     /// The lanes as they are now. A lane exists only while it has work, so there are never more than writes.
@@ -159,37 +182,52 @@ impl Lanes {
         command: Command,
         locks: LockSet,
     ) -> Result<Outcome, Error> {
-        let (reply, answer) = oneshot::channel();
-        let task = Task { command, class, locks, queued_at: now(), reply };
-        if let Err(overload) = self.submit(key, task) {
-            self.measured.metrics.overloads.of(overload).inc();
-            return Err(Error::Overloaded);
-        }
-        match tokio::time::timeout(self.config.answer_deadline, answer).await {
-            Ok(Ok(outcome)) => outcome,
-            // The lane is gone without an answer, or the deadline passed.
-            Ok(Err(_)) | Err(_) => Err(Error::OutcomeUnknown),
-        }
+        let outcomes = self.run_all(key, class, vec![command], &locks).await;
+        outcomes.into_iter().next().unwrap_or(Err(Error::OutcomeUnknown))
     }
 
-    fn submit(self: &Arc<Self>, key: LaneKey, task: Task) -> Result<(), Overload> {
+    /// Sends commands that share their locks through a lane, in their order and as close together as the
+    /// lane's batches allow; one outcome a command.
+    pub(crate) async fn run_all(
+        self: &Arc<Self>,
+        key: LaneKey,
+        class: Class,
+        commands: Vec<Command>,
+        locks: &LockSet,
+    ) -> Vec<Result<Outcome, Error>> {
+        let queued_at = now();
+        let (tasks, answers): (Vec<_>, Vec<_>) = commands
+            .into_iter()
+            .map(|command| {
+                let (reply, answer) = oneshot::channel();
+                (Task { command, class, locks: locks.clone(), queued_at, reply }, answer)
+            })
+            .unzip();
+        self.submit(key, class, tasks);
+        let deadline = tokio::time::Instant::now() + self.config.answer_deadline;
+        let mut outcomes = Vec::with_capacity(answers.len());
+        for answer in answers {
+            outcomes.push(match tokio::time::timeout_at(deadline, answer).await {
+                Ok(Ok(outcome)) => outcome,
+                // The lane is gone without an answer, or the deadline passed.
+                Ok(Err(_)) | Err(_) => Err(Error::OutcomeUnknown),
+            });
+        }
+        outcomes
+    }
+
+    fn submit(self: &Arc<Self>, key: LaneKey, class: Class, tasks: Vec<Task>) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !lanes.contains_key(&key);
         let lane = lanes.entry(key).or_default();
-        match task.class {
-            Class::Settling if lane.settling.len() >= self.config.lane_reserved_max => {
-                return Err(Overload::LaneReserved);
-            }
-            Class::Settling => lane.settling.push_back(task),
-            Class::Placing => {
-                let old = lane.placing.front().is_some_and(|t| age(t.queued_at) > self.config.lane_age_max);
-                if old {
-                    return Err(Overload::LaneAge);
+        for task in tasks {
+            match lane.room(class, &self.config) {
+                Ok(tasks) => tasks.push_back(task),
+                Err(overload) => {
+                    self.measured.metrics.overloads.of(overload).inc();
+                    // Whoever asked may have gone.
+                    drop(task.reply.send(Err(Error::Overloaded)));
                 }
-                if lane.placing.len() >= self.config.lane_depth_max {
-                    return Err(Overload::LaneDepth);
-                }
-                lane.placing.push_back(task);
             }
         }
         drop(lanes);
@@ -198,13 +236,12 @@ impl Lanes {
             let lanes = Arc::clone(self);
             tokio::spawn(async move { lanes.drive(key).await });
         }
-        Ok(())
     }
 
     /// A lane's loop.
     async fn drive(self: Arc<Self>, key: LaneKey) {
         let size_max = match key {
-            LaneKey::Bucket(_) => self.config.batch_size_max,
+            LaneKey::Bucket(_) | LaneKey::Intake(_) => self.config.batch_size_max,
             LaneKey::Pool(_) | LaneKey::Node => self.config.wide_batch_size_max,
         };
         let mut guard = LaneGuard { lanes: &self, key, finished: false };
@@ -241,6 +278,7 @@ impl Lanes {
             let result = self.commit_part(&mut part).await;
             match result {
                 Ok(outcomes) => {
+                    self.queues.committed(&outcomes, self.store.now());
                     self.watch.committed(&outcomes);
                     for (task, outcome) in part.into_iter().zip(outcomes) {
                         self.measured.metrics.committed(&task.command, &outcome);

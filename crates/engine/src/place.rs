@@ -11,10 +11,10 @@ use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{Command, Outcome, Place, PlaceLine};
 use holdfast_core::decide::{refusal_of_status, repeated};
 use holdfast_core::id::{Location, OrderId, PoolId, Sku};
-use holdfast_core::order::{Order, Shortage};
+use holdfast_core::order::{Order, Shortage, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::BucketKey;
+use holdfast_core::stock::{BucketKey, Path};
 use holdfast_metrics::Overload;
 
 use crate::catalog::PoolEntry;
@@ -46,13 +46,23 @@ struct Wanted {
 impl Engine {
     /// Places an order. A repeat of the key answers with the order as it stands now.
     pub async fn place(&self, request: PlaceRequest) -> Result<Outcome, Error> {
+        self.place_measured(request, false).await
+    }
+
+    /// Places an order for somebody who does not want to wait for stock: it goes into a queue whatever the
+    /// path of its pools.
+    pub async fn place_queued(&self, request: PlaceRequest) -> Result<Outcome, Error> {
+        self.place_measured(request, true).await
+    }
+
+    async fn place_measured(&self, request: PlaceRequest, wants_queue: bool) -> Result<Outcome, Error> {
         let begun = Instant::now();
-        let placed = self.place_or_join(request).await;
+        let placed = self.place_or_join(request, wants_queue).await;
         self.shared.metrics.place.observe(begun.elapsed());
         self.counted(placed)
     }
 
-    async fn place_or_join(&self, request: PlaceRequest) -> Result<Outcome, Error> {
+    async fn place_or_join(&self, request: PlaceRequest, wants_queue: bool) -> Result<Outcome, Error> {
         self.check_running()?;
         let shared = &self.shared;
         loop {
@@ -72,7 +82,7 @@ impl Engine {
                     }
                 }
             };
-            let outcome = self.place_first(&request).await?;
+            let outcome = self.place_first(&request, wants_queue).await?;
             if let Some(order) = order_of(&outcome) {
                 guard.found(order);
             }
@@ -87,7 +97,7 @@ impl Engine {
         Ok(repeated(&self.to_place(request, &BTreeMap::new(), false), order, &policy))
     }
 
-    async fn place_first(&self, request: &PlaceRequest) -> Result<Outcome, Error> {
+    async fn place_first(&self, request: &PlaceRequest, wants_queue: bool) -> Result<Outcome, Error> {
         let Some(campaign) = self.shared.catalog.campaign(self.store(), &request.key.campaign).await? else {
             return Ok(Outcome::refused(Refusal::UnknownCampaign));
         };
@@ -118,7 +128,8 @@ impl Engine {
             self.store().now(),
             self.shared.config.recorded_refusals_per_minute,
         );
-        let place = self.to_place(request, &pools, reserved.is_some());
+        let mut place = self.to_place(request, &pools, reserved.is_some());
+        place.intake = self.intake(&wanted, wants_queue, place.route);
         // Without an outcome it may have been recorded: then the reservation stays.
         let outcome = self.take(Arc::new(place), &wanted).await?;
         self.after_place(&outcome, reserved);
@@ -191,6 +202,9 @@ impl Engine {
 
     /// Takes stock through the lanes.
     async fn take(&self, place: Arc<Place>, wanted: &[Wanted]) -> Result<Outcome, Error> {
+        if let Some(intake) = place.intake {
+            return self.take_in(place, intake.pool).await;
+        }
         match wanted {
             [want] if place.lines.len() <= LANE_LINES_MAX => self.take_from_one(place, *want).await,
             [want] => self.take_wide(place, LaneKey::Pool(want.entry.id), LockSet::pool(want.entry.id)).await,
@@ -198,9 +212,36 @@ impl Engine {
         }
     }
 
+    /// The bucket into whose queue an order goes, if it goes into one: of its first pool that queues.
+    fn intake(&self, wanted: &[Wanted], wants_queue: bool, route: u64) -> Option<BucketKey> {
+        let queues = |want: &&Wanted| match want.entry.path {
+            Path::Queued => true,
+            Path::Direct | Path::Batched | Path::Cached => wants_queue,
+        };
+        let want = wanted.iter().find(queues)?;
+        let PoolEntry { id: pool, buckets, .. } = want.entry;
+        let routed = || u32::try_from(route.checked_rem(u64::from(buckets))?).ok();
+        let number = self.shared.shelf.choose(pool, buckets, want.units, route, &[]).or_else(routed)?;
+        Some(BucketKey { pool, number })
+    }
+
+    /// Takes an order into a queue. It is on disk when this returns, and holds nothing yet.
+    async fn take_in(&self, place: Arc<Place>, pool: PoolId) -> Result<Outcome, Error> {
+        let (lane, command) = (LaneKey::Intake(pool), Command::Place(place));
+        match self.shared.lanes.run(lane, Class::Placing, command, LockSet::default()).await? {
+            // The pool is not as this node knew it. Nothing was done.
+            Outcome::Elsewhere(_) | Outcome::Miss(_) => Err(Error::Overloaded),
+            outcome @ (Outcome::Order { .. }
+            | Outcome::Refused { .. }
+            | Outcome::Pool { .. }
+            | Outcome::Adjusted { .. }
+            | Outcome::NotDue(_)) => Ok(outcome),
+        }
+    }
+
     /// One pool: the routed bucket, a bounded number of others, then the whole pool.
     async fn take_from_one(&self, place: Arc<Place>, want: Wanted) -> Result<Outcome, Error> {
-        let PoolEntry { id: pool, buckets } = want.entry;
+        let PoolEntry { id: pool, buckets, .. } = want.entry;
         let mut tried = Vec::new();
         for _ in 0..=self.shared.config.probes_max {
             let Some(number) = self.shared.shelf.choose(pool, buckets, want.units, place.route, &tried)
@@ -225,7 +266,7 @@ impl Engine {
     async fn take_from_many(&self, place: Arc<Place>, wanted: &[Wanted]) -> Result<Outcome, Error> {
         let mut locks = LockSet::default();
         for want in wanted {
-            let PoolEntry { id: pool, buckets } = want.entry;
+            let PoolEntry { id: pool, buckets, .. } = want.entry;
             match self.shared.shelf.choose(pool, buckets, want.units, place.route, &[]) {
                 Some(number) => locks.buckets.insert(BucketKey { pool, number }),
                 None => locks.pools.insert(pool),
@@ -250,7 +291,9 @@ impl Engine {
         if let Some(reserved) = reserved.filter(|_| !has_recorded) {
             self.shared.refusals.give_back(&reserved);
         }
-        if let Outcome::Order { order, .. } = outcome {
+        if let Outcome::Order { order, .. } = outcome
+            && order.state != State::Queued
+        {
             self.shared.timer.remember(order);
         }
     }

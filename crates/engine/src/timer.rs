@@ -47,6 +47,11 @@ impl Timer {
         }
     }
 
+    /// Forgets an end that will not come: the order has ended otherwise.
+    pub(crate) fn forget(&self, due_at: Timestamp, order: OrderId, home: BucketKey) {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).remove(&(due_at, order, home));
+    }
+
     pub(crate) fn wake(&self) {
         self.woken.notify_one();
     }

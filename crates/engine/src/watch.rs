@@ -178,22 +178,26 @@ impl Engine {
             return Ok(found);
         }
         let watcher = self.watch(id)?;
-        let found = self.store().order(id).await?;
-        if !found.as_ref().is_some_and(is_queued) {
-            return Ok(found);
-        }
+        let waiting = match self.store().order(id).await? {
+            Some(order) if is_queued(&order) => order,
+            found => return Ok(found),
+        };
         let decided = async {
-            while let Some(order) = watcher.changed().await {
-                if !is_queued(&order) {
-                    return Some(order);
+            loop {
+                let left = self.left_queue(&waiting);
+                let changed = tokio::select! {
+                    biased;
+                    changed = watcher.changed() => Some(changed?),
+                    () = left => self.store().order(id).await.unwrap_or_default(),
+                };
+                if changed.as_ref().is_some_and(|order| !is_queued(order)) {
+                    return changed;
                 }
             }
-            None
         };
         if let Ok(Some(order)) = tokio::time::timeout(wait, decided).await {
             return Ok(Some(order));
         }
-        // Another node may have decided it.
         Ok(self.store().order(id).await?)
     }
 }

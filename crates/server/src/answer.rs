@@ -6,6 +6,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdfast_core::command::{How, Outcome};
 use holdfast_core::order::{Disposition, Order, State};
+use holdfast_engine::Engine;
 use holdfast_wire::Code;
 use serde::Serialize;
 
@@ -71,8 +72,9 @@ impl OrderAnswer {
     }
 
     /// The answer to a place.
-    pub(crate) fn into_placed(self) -> Result<Response, Problem> {
-        let mut response = json(self.place_status(), &view::order(&self.order))?;
+    pub(crate) async fn into_placed(self, engine: &Engine) -> Result<Response, Problem> {
+        let order = view::standing_order(engine, &self.order).await;
+        let mut response = json(self.place_status(), &order)?;
         if self.is_repeat() {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         } else if let Ok(location) = HeaderValue::from_str(&format!("/v1/orders/{}", self.order.id)) {

@@ -5,7 +5,7 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::order::{Line, Order, Payment, RefundDue, State};
 use holdfast_core::stock::{Bucket, Pool};
 use holdfast_core::time::Timestamp;
-use holdfast_engine::Availability;
+use holdfast_engine::{Availability, Engine, Standing};
 use holdfast_store::{CampaignTotals, PoolRow};
 use holdfast_wire as wire;
 use jiff::fmt::temporal::DateTimePrinter;
@@ -40,10 +40,22 @@ pub fn order(order: &Order) -> wire::OrderView {
             .map(|due| wire::Money { amount_minor: due.amount_minor, currency: due.currency.to_string() }),
         refund_due: order.refund_due.as_ref().map(|due| refund_due(due, &order.payments)),
         payments: order.payments.iter().map(payment).collect(),
+        queue: None,
         created_at: time(order.created_at),
         updated_at: time(order.updated_at),
         metadata: order.metadata.as_deref().and_then(raw),
     }
+}
+
+/// An order, with its place in the queue if it waits in one.
+pub(crate) async fn standing_order(engine: &Engine, row: &Order) -> wire::OrderView {
+    let standing = engine.standing(row).await;
+    wire::OrderView { queue: standing.map(queue), ..order(row) }
+}
+
+fn queue(standing: Standing) -> wire::QueueView {
+    let wait_ms = u64::try_from(standing.estimated_wait.as_millis()).unwrap_or(u64::MAX);
+    wire::QueueView { position: standing.position, estimated_wait_ms: wait_ms }
 }
 
 /// Metadata was checked when it came, so it is JSON; what is not is not shown.

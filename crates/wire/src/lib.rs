@@ -34,7 +34,7 @@ pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView
 pub use view::{
     AdjustmentView, AllocationView, AvailabilityView, BatchResult, BatchView, BucketView, CampaignView,
     HealthView, LedgerEntryView, LineView, NotificationView, OrderView, Page, PaymentView, PolicyView,
-    PoolView, RefundDuePaymentView, RefundDueView, TotalsView,
+    PoolView, QueueView, RefundDuePaymentView, RefundDueView, TotalsView,
 };
 
 /// A word of a closed vocabulary (a state, a reason, an action) as spelled in JSON. Text, not an enum:

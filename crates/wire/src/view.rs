@@ -64,6 +64,9 @@ pub struct OrderView {
     pub refund_due: Option<RefundDueView>,
     /// Payments noticed.
     pub payments: Vec<PaymentView>,
+    /// Where it stands in the queue, while it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueView>,
     /// When it was placed.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: String,
@@ -73,6 +76,17 @@ pub struct OrderView {
     /// The client's own JSON object, as sent.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>, required = true))]
     pub metadata: Option<RawJson>,
+}
+
+/// Where an order stands in the queue. For display: it is as old as a quarter of a second, and more for a very
+/// long queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct QueueView {
+    /// Its place, from 1.
+    pub position: u64,
+    /// How long it may still wait, by the pace of late; at most to the end of its queue time.
+    pub estimated_wait_ms: u64,
 }
 
 /// One line of an order.

@@ -44,7 +44,7 @@ pub(crate) fn review_end() -> Object {
 }
 
 pub(crate) fn path() -> Object {
-    optional(&["batched"], "How orders reach the authority.")
+    optional(&["batched", "queued"], "How orders reach the authority.")
 }
 
 pub(crate) fn routing() -> Object {

@@ -24,6 +24,7 @@ mod history;
 mod keys;
 mod openapi;
 mod pressure;
+mod queue;
 mod race;
 mod sale;
 mod scenarios;

@@ -13,5 +13,6 @@ mod expiry;
 mod lanes;
 mod measuring;
 mod placing;
+mod queue;
 mod support;
 mod watching;

@@ -12,7 +12,7 @@ use holdfast_core::stock::Path;
 use holdfast_core::time::Timestamp;
 use holdfast_engine::{Config, Engine, Error, IdSource, PlaceRequest, RequestedLine};
 use holdfast_store::model::ModelStore;
-use holdfast_store::{ManualClock, PutCampaign, Store, SwitchCampaign};
+use holdfast_store::{ManualClock, PoolFreeze, PutCampaign, Store, SwitchCampaign};
 
 /// Ids that count up.
 struct Counter(AtomicU64);
@@ -63,6 +63,20 @@ impl Sale {
     }
 
     pub(crate) async fn pool(&self, sku: &str, supply: u64, buckets: u32) -> PoolId {
+        self.pool_by(Path::Batched, sku, supply, buckets).await
+    }
+
+    pub(crate) async fn queued_pool(&self, sku: &str, supply: u64, buckets: u32) -> PoolId {
+        self.pool_by(Path::Queued, sku, supply, buckets).await
+    }
+
+    pub(crate) async fn freeze(&self, pool: PoolId, frozen: bool) {
+        let operator = Operator::new("op").unwrap();
+        let freeze = PoolFreeze { id: pool, frozen, operator, reason: String::new(), via: None };
+        self.engine.freeze_pool(freeze).await.unwrap().unwrap();
+    }
+
+    async fn pool_by(&self, path: Path, sku: &str, supply: u64, buckets: u32) -> PoolId {
         let open = OpenPool {
             id: PoolId(0),
             campaign: campaign(),
@@ -70,7 +84,7 @@ impl Sale {
             location: Location::new("main").unwrap(),
             supply,
             buckets,
-            path: Path::Batched,
+            path,
             signed: signed(),
         };
         match self.engine.open_pool(open).await.unwrap() {

@@ -66,7 +66,7 @@ async fn watchers_are_bounded_and_make_room_when_they_leave() {
     assert_eq!(sale.engine.watchers(), 0);
 }
 
-/// An order that is queued: the path that queues is not built yet, so it goes straight to the store.
+/// An order that is queued, and that nobody lands.
 async fn queued(sale: &Sale, pool: PoolId) -> OrderId {
     let place = Place {
         id: OrderId(77),

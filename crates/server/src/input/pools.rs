@@ -43,8 +43,8 @@ pub(crate) fn read_pool(actor: &Arc<str>, body: &mut Object<'_, '_>) -> Option<O
 /// The paths that are built so far.
 pub(crate) fn built_path(text: &str) -> Option<Path> {
     Path::parse(text).filter(|path| match path {
-        Path::Batched => true,
-        Path::Direct | Path::Queued | Path::Cached => false,
+        Path::Batched | Path::Queued => true,
+        Path::Direct | Path::Cached => false,
     })
 }
 

@@ -109,7 +109,7 @@ impl Follow {
     async fn run(mut self, first: Option<Option<String>>, pieces: Pieces) -> Result<(), Gone> {
         pieces.send(format!("retry: {RETRY_MS}\n\n")).await?;
         if let Some(position) = first {
-            pieces.send(event(&self.order, position.as_deref())?).await?;
+            pieces.send(event(&self.app, &self.order, position.as_deref()).await?).await?;
         }
         let limits = self.app.limits().clone();
         let end = Instant::now() + limits.events_lifetime;
@@ -126,6 +126,10 @@ impl Follow {
                     None => return Ok(()),
                 },
                 () = tokio::time::sleep_until(end) => return Ok(()),
+                // Another node may have decided it.
+                () = self.app.engine().left_queue(&self.order), if self.order.state == OrderState::Queued => {
+                    self.app.store().order(self.order.id).await.unwrap_or_default()
+                }
                 _ = beat.tick() => self.app.store().order(self.order.id).await.unwrap_or_default(),
             };
             match changed.filter(|order| order.version > self.order.version) {
@@ -139,15 +143,16 @@ impl Follow {
     async fn tell(&mut self, order: Arc<Order>, pieces: &Pieces) -> Result<(), Gone> {
         // Without its position a reader could not come back: then it is cut off and asks again.
         let position = position(&self.app, &order).await.map_err(|_| Gone)?;
-        pieces.send(event(&order, position.as_deref())?).await?;
+        pieces.send(event(&self.app, &order, position.as_deref()).await?).await?;
         self.order = order;
         Ok(())
     }
 }
 
 /// One event. A line break would end its line; in JSON it can only stand between the tokens of metadata.
-fn event(order: &Order, position: Option<&str>) -> Result<String, Gone> {
-    let data = serde_json::to_string(&view::order(order)).map_err(|_| Gone)?.replace(['\n', '\r'], " ");
+async fn event(app: &App, order: &Order, position: Option<&str>) -> Result<String, Gone> {
+    let shown = view::standing_order(app.engine(), order).await;
+    let data = serde_json::to_string(&shown).map_err(|_| Gone)?.replace(['\n', '\r'], " ");
     let id = position.map(|position| format!("id: {position}\n")).unwrap_or_default();
     Ok(format!("event: order\n{id}data: {data}\n\n"))
 }

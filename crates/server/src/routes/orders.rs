@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use holdfast_core::command::{How, OrderAction, Outcome, Signed};
 use holdfast_core::id::{OrderId, OrderKey, PoolId};
@@ -36,6 +36,9 @@ use crate::problem::{Problem, Subject};
 use crate::scope::{Mentioned, of_list};
 use crate::view;
 
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+const RESPOND_ASYNC: &str = "respond-async";
 /// Most orders of one batch that are under way at once.
 const BATCH_IN_FLIGHT_MAX: usize = 64;
 
@@ -56,7 +59,7 @@ problems! {
         Code::InvalidQuantity, Code::UnknownSku, Code::SoldOut, Code::AccountLimit, Code::AccountOpenHolds,
         Code::CampaignNotOpen, Code::CampaignPaused, Code::CampaignClosed, Code::Frozen,
         Code::AlreadyReleased, Code::AlreadyFailed, Code::AlreadyRefunded, Code::Cancelled,
-        Code::QueueTimeout, Code::Conflict, Code::OrderMismatch,
+        Code::QueueTimeout, Code::QueueFull, Code::Conflict, Code::OrderMismatch,
     ];
     /// Problems of a batch as a whole.
     BatchProblems = ANY, KEYED, WRITE;
@@ -81,30 +84,55 @@ problems! {
 /// All lines or nothing. After a lost answer ask again with the same `order_no`: nothing is bought twice.
 #[utoipa::path(
     post, path = "/v1/orders", tag = "orders",
+    params(("Prefer" = Option<String>, Header, description = "`respond-async`: take the order into a queue whatever the path of its pools.")),
     request_body = PlaceOrderRequest,
     responses(
         (status = 201, description = "Held, or sold where the campaign sells at once.", body = OrderView, headers(("Location" = String, description = "The order."))),
         (status = 200, description = "A repeat: the order as it stands now.", body = OrderView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
-        (status = 202, description = "Queued.", body = OrderView, headers(("Location" = String, description = "The order."))),
+        (status = 202, description = "Queued: taken in, and nothing is held yet. Wait for the end of it with `?wait` or with the order's events.", body = OrderView, headers(
+            ("Location" = String, description = "The order."),
+            ("Preference-Applied" = String, description = "`respond-async`: it is queued because the request preferred it."),
+            ("Idempotent-Replayed" = String, description = "`true`: this was answered before."),
+        )),
         PlaceProblems
     )
 )]
 pub(crate) async fn place_order(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let place = body.read(read_place)?;
     caller.allow(&place.key.campaign)?;
-    let outcome = app.write(body.permit, |engine| async move { Ok(engine.place(place).await?) }).await?;
-    OrderAnswer::of(outcome, Subject::NewInCampaign)?.into_placed()
+    let prefers_queue = prefers_async(&headers);
+    let work = |engine: Engine| async move {
+        Ok(if prefers_queue { engine.place_queued(place).await? } else { engine.place(place).await? })
+    };
+    let answer = OrderAnswer::of(app.write(body.permit, work).await?, Subject::NewInCampaign)?;
+    let is_applied = prefers_queue && answer.order.state == OrderState::Queued && !answer.is_repeat();
+    let mut response = answer.into_placed(app.engine()).await?;
+    if is_applied {
+        response.headers_mut().insert(PREFERENCE_APPLIED, HeaderValue::from_static(RESPOND_ASYNC));
+    }
+    Ok(response)
+}
+
+/// Whether the client prefers not to wait (RFC 7240). Preferences that are not known are ignored.
+fn prefers_async(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(PREFER).into_iter().filter_map(|value| value.to_str().ok());
+    let tokens =
+        values.flat_map(|value| value.split(',')).filter_map(|preference| preference.split(';').next());
+    tokens.map(str::trim).any(|token| token.eq_ignore_ascii_case(RESPOND_ASYNC))
 }
 
 /// The benchmark's yardstick: takes the same body the same way, and answers with a fixed order.
 pub(crate) async fn place_constant(State(app): State<App>, body: WriteBody) -> Result<Response, Problem> {
     let place = body.read(read_place)?;
     let order = app.write(body.permit, |_| async move { Ok(constant_order(place)) }).await?;
-    OrderAnswer { order: Arc::new(order), how: How::Created, disposition: None }.into_placed()
+    OrderAnswer { order: Arc::new(order), how: How::Created, disposition: None }
+        .into_placed(app.engine())
+        .await
 }
 
 /// Places up to 500 orders, each on its own
@@ -130,7 +158,10 @@ pub(crate) async fn place_batch(
     }
     let answers =
         app.write(body.permit, |engine| async move { Ok(place_all(&engine, orders).await) }).await?;
-    let results = answers.into_iter().map(|answer| batch_result(answer, request_id.as_str())).collect();
+    let mut results = Vec::with_capacity(answers.len());
+    for answer in answers {
+        results.push(batch_result(app.engine(), answer, request_id.as_str()).await);
+    }
     json(StatusCode::MULTI_STATUS, &BatchView { results })
 }
 
@@ -204,11 +235,15 @@ async fn place_one(engine: &Engine, place: PlaceRequest, index: usize) -> Result
         .map_err(|problem| problem.below(&format!("/orders/{index}")))
 }
 
-fn batch_result(answer: Result<OrderAnswer, Problem>, request_id: &str) -> BatchResult {
+async fn batch_result(
+    engine: &Engine,
+    answer: Result<OrderAnswer, Problem>,
+    request_id: &str,
+) -> BatchResult {
     match answer {
         Ok(answer) => BatchResult {
             status: answer.place_status().as_u16(),
-            order: Some(view::order(&answer.order)),
+            order: Some(view::standing_order(engine, &answer.order).await),
             problem: None,
         },
         Err(problem) => {
@@ -237,7 +272,8 @@ pub(crate) async fn get_order(
     query.finish(Some(()))?;
     patience.extend(wait);
     let order = app.engine().order_when_decided(id, wait).await?;
-    json(StatusCode::OK, &view::order(&*order.ok_or_else(|| Problem::not_found("there is no such order"))?))
+    let order = order.ok_or_else(|| Problem::not_found("there is no such order"))?;
+    json(StatusCode::OK, &view::standing_order(app.engine(), &order).await)
 }
 
 /// Lists orders
@@ -269,7 +305,10 @@ pub(crate) async fn list_orders(
     let (campaign, pool) = (filter.campaign.as_ref(), filter.pool);
     filter.scope = of_list(&app, &caller, Mentioned { campaign, pool, order: None }).await?;
     let (orders, more) = orders_of(&app, filter, asked.page).await?;
-    let shown = page(&orders, more, &asked.cursor, |order| order.id, |order| view::order(order));
+    let mut shown = page(&orders, more, &asked.cursor, |order| order.id, |order| view::order(order));
+    for (view, order) in shown.items.iter_mut().zip(&orders).filter(|(_, o)| o.state == OrderState::Queued) {
+        *view = view::standing_order(app.engine(), order).await;
+    }
     json(StatusCode::OK, &shown)
 }
 

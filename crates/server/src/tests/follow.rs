@@ -208,7 +208,7 @@ async fn events_outlast_the_deadline_of_requests_and_do_not_hold_up_the_end() {
     assert!(said.ends_with(b"0\r\n\r\n"), "whole, not cut off: {}", String::from_utf8_lossy(&said));
 }
 
-/// An order that is queued: no route queues yet, so it goes straight to the store.
+/// An order that is queued, and that nobody lands.
 async fn queued(engine: &Engine, pool: &str) -> String {
     let pool = PoolId(uuid::Uuid::parse_str(pool).expect("an id").as_u128());
     let campaign = holdfast_core::id::CampaignId::new("c").expect("an id");

@@ -12,8 +12,6 @@ async fn a_policy_promises_nothing_that_is_not_built() {
         ("key_limits", &[r#"{"device":1}"#, "[]", "1", "\"{}\""][..]),
         ("order_rate_per_account", &["1", "0", "\"1\"", "1.5", "{}"]),
         ("order_rate", &["1", "0", "\"1\""]),
-        ("queue_limit", &["1", "0", "99999", "100000.0", "\"100000\""]),
-        ("queue_wait_ms", &["1", "0", "29999", "3e4"]),
         ("approval_threshold", &["1", "0", "true"]),
     ] {
         for value in values {
@@ -23,7 +21,7 @@ async fn a_policy_promises_nothing_that_is_not_built() {
         }
     }
     for (route, pointer, values) in [
-        ("pool", "/path", &["\"direct\"", "\"queued\"", "\"cached\"", "\"\"", "1"][..]),
+        ("pool", "/path", &["\"direct\"", "\"Queued\"", "\"cached\"", "\"\"", "1"][..]),
         ("pool", "/routing", &["\"random\"", "\"round_robin\"", "\"account_hash\"", "true"]),
         ("place", "/limit_keys", &[r#"{"device":"d"}"#, "[]", "\"d\""]),
     ] {
@@ -50,6 +48,8 @@ async fn a_policy_takes_only_its_own_words() {
         ("payment_extension_seconds", &["-1", "1000000000"]),
         ("notice_grace_seconds", &["-1", "1000000000"]),
         ("review_seconds", &["0", "1000000000"]),
+        ("queue_limit", &["0", "-1", "1000001", "100000.0", "\"100000\""]),
+        ("queue_wait_ms", &["0", "-1", "86400001", "3e4"]),
     ] {
         for value in values {
             let pointer = format!("/policy/{name}");
