@@ -33,7 +33,13 @@ pub(crate) struct BackupArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The authority
-    #[arg(long, env = "HOLDFAST_DATABASE", default_value = "sqlite:holdfast.db", value_name = "URL")]
+    #[arg(
+        long,
+        env = "HOLDFAST_DATABASE",
+        hide_env_values = true,
+        default_value = "sqlite:holdfast.db",
+        value_name = "URL"
+    )]
     database: String,
     /// Do not check the copy
     #[arg(long)]

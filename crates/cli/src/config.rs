@@ -12,6 +12,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory, Subcommand};
 use serde::Serialize;
 
+use crate::database::Url;
 use crate::output::{self, Format};
 
 /// The file that is read when none is named, if it is there.
@@ -20,6 +21,9 @@ const FILE: &str = "holdfast.toml";
 const SERVE: &str = "serve";
 /// Arguments of it that are not.
 const NO_KEYS: [&str; 3] = ["config", "help", "version"];
+
+/// What is shown of a secret.
+const HIDDEN: &str = "(hidden)";
 
 /// What to do with a configuration.
 #[derive(Debug, Subcommand)]
@@ -97,7 +101,14 @@ fn effective<C: CommandFactory>(file: Option<&File>) -> Result<Effective> {
         };
         let value = full.get_raw(&option.key).map(|values| {
             let shown: Vec<_> = values.map(|value| value.to_string_lossy().into_owned()).collect();
-            if option.is_secret { "(hidden)".to_owned() } else { shown.join(",") }
+            match (option.key.as_str(), option.is_secret) {
+                // All of it but the password.
+                ("database", _) => {
+                    Url::parse(&shown.join(",")).map_or_else(|_| HIDDEN.to_owned(), |url| url.to_string())
+                }
+                (_, true) => HIDDEN.to_owned(),
+                (_, false) => shown.join(","),
+            }
         });
         options.insert(option.key, Setting { value, source });
     }
@@ -285,6 +296,17 @@ mod tests {
         let torn = why("auth = \"off\"\npayment_secrets = [\"bank=hush\"");
         assert!(torn.starts_with("not TOML, near line 2") && !torn.contains("hush"), "{torn}");
         assert!(why("constant_answer = true").starts_with("unknown key"), "what is hidden is no option");
+    }
+
+    #[test]
+    fn a_database_is_shown_without_its_password() {
+        let shown = |text: &str| {
+            let file = parse(&format!("database = \"{text}\"")).unwrap();
+            effective::<Cli>(Some(&file)).unwrap().options["database"].value.clone().unwrap()
+        };
+        assert_eq!(shown("postgres://shop:hush@db/sale"), "postgres://shop@db/sale");
+        assert_eq!(shown("postgres//shop:hush@db/sale"), HIDDEN);
+        assert_eq!(shown("sqlite:a.db"), "sqlite:a.db");
     }
 
     #[test]

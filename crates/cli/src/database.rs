@@ -1,42 +1,81 @@
 //! Which authority: the one place that knows the stores by name.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use holdfast_core::audit::Report;
 use holdfast_core::time::Timestamp;
-use holdfast_sqlite::{Check, Contents, Copied, Options, Restore, SqliteStore};
+use holdfast_postgres::{Address, PostgresStore};
+use holdfast_sqlite::{Check, Contents, Copied, Restore, SqliteStore};
 use holdfast_store::{ExplainOrder, Explained, Failpoints, NewIncarnation, Store};
 
-/// An authority's address.
+/// Where a server keeps its state file if it is not told and the database is no file.
+const STATE_FILE: &str = "holdfast.state";
+
+/// An authority's address. Shown without its secrets.
+#[derive(Clone)]
 pub(crate) enum Url {
     /// The embedded store, by its file.
     Sqlite(PathBuf),
+    /// PostgreSQL.
+    Postgres(Address),
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(address) => address.fmt(f),
+        }
+    }
 }
 
 impl Url {
-    /// Reads `sqlite:PATH`.
+    /// Reads `sqlite:PATH` or `postgres://…`. What is wrong is told without the text: it may hold a password.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
-            Some(("postgres" | "postgresql", _)) => bail!("PostgreSQL is not built yet; use sqlite:PATH"),
-            Some(_) | None => bail!("not a database: use sqlite:PATH"),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(Address::parse(text)?)),
+            Some(_) | None => bail!("not a database: use sqlite:PATH or postgres://USER@HOST/DATABASE"),
         }
     }
 
     /// Opens it for a server.
-    pub(crate) fn open(&self, incarnation: u128) -> Result<Arc<dyn Store>> {
-        let Self::Sqlite(path) = self;
-        let options = Options { incarnation, failpoints: failpoints()?, ..Options::default() };
-        let store = SqliteStore::open(path, options).with_context(|| path.display().to_string())?;
-        Ok(Arc::new(store))
+    pub(crate) async fn open(&self, incarnation: u128) -> Result<Arc<dyn Store>> {
+        let failpoints = failpoints()?;
+        let store: Result<Arc<dyn Store>, _> = match self {
+            Self::Sqlite(path) => {
+                let options = holdfast_sqlite::Options { incarnation, failpoints, ..Default::default() };
+                SqliteStore::open(path, options).map(|store| Arc::new(store) as _)
+            }
+            Self::Postgres(address) => {
+                let options = holdfast_postgres::Options { incarnation, failpoints, clock: None };
+                PostgresStore::open(address, options).await.map(|store| Arc::new(store) as _)
+            }
+        };
+        store.with_context(|| self.to_string())
     }
 
     /// Checks the invariants, beside a server if one runs.
-    pub(crate) fn audit(&self) -> Result<Report> {
-        let Self::Sqlite(path) = self;
-        holdfast_sqlite::audit_file(path).with_context(|| path.display().to_string())
+    pub(crate) async fn audit(&self) -> Result<Report> {
+        let report = match self {
+            Self::Sqlite(path) => {
+                let path = path.clone();
+                tokio::task::spawn_blocking(move || holdfast_sqlite::audit_file(&path)).await?
+            }
+            Self::Postgres(address) => holdfast_postgres::audit(address).await,
+        };
+        report.with_context(|| self.to_string())
+    }
+
+    /// The file that it is, for what only files have.
+    fn file(&self, instead: &str) -> Result<&Path> {
+        match self {
+            Self::Sqlite(path) => Ok(path),
+            Self::Postgres(_) => Err(anyhow!("{self} is no file: {instead}")),
+        }
     }
 
     /// Copies it, beside a server if one runs.
@@ -46,7 +85,7 @@ impl Url {
         check: Check,
         progress: impl FnMut(u64, u64),
     ) -> Result<Copied> {
-        let Self::Sqlite(path) = self;
+        let path = self.file("use pg_dump, or a base backup with its log for any point in time")?;
         Ok(holdfast_sqlite::backup_file(path, target, check, progress)?)
     }
 
@@ -59,22 +98,35 @@ impl Url {
         begin: impl FnOnce(&Contents) -> NewIncarnation,
         progress: impl FnMut(u64, u64),
     ) -> Result<Copied> {
-        let Self::Sqlite(target) = self;
+        let target = self.file(
+            "restore it with PostgreSQL's own tools and start the server with the state file of before: it finds that \
+             the ledger is behind, begins a new incarnation and sells nothing until the loss is acknowledged",
+        )?;
         Ok(holdfast_sqlite::restore_file(Restore { source, target, check, now, begin }, progress)?)
     }
 
     /// Where a server keeps its state file if it is not told.
     pub(crate) fn state_file(&self) -> PathBuf {
-        let Self::Sqlite(path) = self;
-        let mut name = path.as_os_str().to_owned();
-        name.push(".state");
-        name.into()
+        match self {
+            Self::Sqlite(path) => {
+                let mut name = path.as_os_str().to_owned();
+                name.push(".state");
+                name.into()
+            }
+            Self::Postgres(_) => STATE_FILE.into(),
+        }
     }
 
     /// Reads an order with its entries, beside a server if one runs.
-    pub(crate) fn explain(&self, order: &ExplainOrder) -> Result<Option<Explained>> {
-        let Self::Sqlite(path) = self;
-        holdfast_sqlite::explain_file(path, order).with_context(|| path.display().to_string())
+    pub(crate) async fn explain(&self, order: ExplainOrder) -> Result<Option<Explained>> {
+        let explained = match self {
+            Self::Sqlite(path) => {
+                let path = path.clone();
+                tokio::task::spawn_blocking(move || holdfast_sqlite::explain_file(&path, &order)).await?
+            }
+            Self::Postgres(address) => holdfast_postgres::explain(address, &order).await,
+        };
+        explained.with_context(|| self.to_string())
     }
 }
 
@@ -89,4 +141,29 @@ fn failpoints() -> Result<Failpoints> {
 #[expect(clippy::unnecessary_wraps, reason = "the same signature as in a test build")]
 fn failpoints() -> Result<Failpoints> {
     Ok(Failpoints::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_shown_without_its_password() {
+        let url = Url::parse("postgres://shop:hush@db/sale?statements=unnamed").unwrap();
+        assert_eq!(url.to_string(), "postgres://shop@db/sale");
+        assert_eq!(Url::parse("sqlite:a b.db").unwrap().to_string(), "sqlite:a b.db");
+        for bad in ["postgres://shop:hush@db:port/sale", "mysql://shop:hush@db/sale", "sqlite:", "hush"] {
+            let why = format!("{:#}", Url::parse(bad).err().unwrap());
+            assert!(!why.contains("hush"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_only_files_have_says_what_to_do_instead() {
+        let url = Url::parse("postgres://shop@db/sale").unwrap();
+        let why = url.backup(Path::new("x"), Check::None, |_, _| {}).err().unwrap().to_string();
+        assert!(why.contains("pg_dump"), "{why}");
+        assert_eq!(url.state_file(), Path::new("holdfast.state"));
+        assert_eq!(Url::parse("sqlite:a.db").unwrap().state_file(), Path::new("a.db.state"));
+    }
 }

@@ -106,7 +106,7 @@ pub(crate) async fn from_database(database: &str, which: &OrderRef) -> Result<Ex
             order_no: OrderNo::new(order_no).context("the order's number")?,
         }),
     };
-    let found = tokio::task::spawn_blocking(move || database.explain(&order)).await??;
+    let found = database.explain(order).await?;
     let found = found.context("there is no such order")?;
     Ok(Explanation {
         order: holdfast_server::order_view(&found.order),

@@ -56,7 +56,13 @@ pub(crate) struct Args {
     #[arg(long, env = "HOLDFAST_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
     /// The authority
-    #[arg(long, env = "HOLDFAST_DATABASE", default_value = "sqlite:holdfast.db", value_name = "URL")]
+    #[arg(
+        long,
+        env = "HOLDFAST_DATABASE",
+        hide_env_values = true,
+        default_value = "sqlite:holdfast.db",
+        value_name = "URL"
+    )]
     pub(crate) database: String,
     /// Where it is written how far the ledger has come, so that an older database that is put back is noticed;
     /// best on another disk. Without it: beside the database, with `.state` at its end
@@ -154,7 +160,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     }
     config.check()?;
     let tls = args.tls()?;
-    let store = database.open(random_id()?)?;
+    let store = database.open(random_id()?).await?;
     let state = args.state_file.clone().unwrap_or_else(|| database.state_file());
     state_file::check(&*store, &state, random_id()?).await?;
     let listener =

@@ -21,7 +21,13 @@ const POOLS_SHOWN_MAX: usize = 50;
                         Example:\n  holdfast verify --database sqlite:holdfast.db --format json")]
 pub(crate) struct Args {
     /// The authority
-    #[arg(long, env = "HOLDFAST_DATABASE", default_value = "sqlite:holdfast.db", value_name = "URL")]
+    #[arg(
+        long,
+        env = "HOLDFAST_DATABASE",
+        hide_env_values = true,
+        default_value = "sqlite:holdfast.db",
+        value_name = "URL"
+    )]
     pub(crate) database: String,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -118,7 +124,7 @@ impl From<Report> for Verdict {
 /// Checks, prints, and says by the exit status whether all is well.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let database = database::Url::parse(&args.database)?;
-    let report = tokio::task::spawn_blocking(move || database.audit()).await??;
+    let report = database.audit().await?;
     let verdict = Verdict::from(report);
     match args.format {
         Format::Json => output::print_json(&verdict)?,

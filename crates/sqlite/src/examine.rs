@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_core::id::CaseId;
 use holdfast_core::time::Timestamp;
-use holdfast_store::{Error, rows};
+use holdfast_store::{Error, Schema, rows};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 
@@ -30,25 +30,6 @@ pub struct Examined {
     pub halting_cases: Vec<CaseId>,
     /// Whether a server has it open.
     pub served: bool,
-}
-
-/// Versions of the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Schema {
-    /// The file's; none if it was never served from.
-    pub version: Option<i32>,
-    /// The newest that this binary knows.
-    pub known: i32,
-    /// The oldest whose binary may run on the file, where its own version says so.
-    pub compatible_from: Option<i32>,
-}
-
-impl Schema {
-    /// Whether this binary may serve from the file.
-    pub fn is_usable(&self) -> bool {
-        self.version.is_none_or(|version| version <= self.known)
-            || self.compatible_from.is_some_and(|from| from <= self.known)
-    }
 }
 
 /// The version of SQLite in this binary.

@@ -1,6 +1,6 @@
 //! Migrations: forward only, expand then contract. The lock file keeps two servers apart meanwhile.
 
-use holdfast_store::{Error, rows};
+use holdfast_store::{Error, Schema, rows, version_of};
 use refinery_core::traits::sync::{Migrate, Query, Transaction};
 use refinery_core::{Migration, Runner};
 use rusqlite::Connection;
@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::error::Driver;
-use crate::examine::{Schema, has_table};
+use crate::examine::has_table;
 use crate::load::one;
 
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -25,7 +25,7 @@ pub(crate) fn run(connection: &mut Connection) -> Result<(), Error> {
     let schema = schema_of(connection)?;
     let newer = schema.version.is_some_and(|version| version > schema.known);
     if !schema.is_usable() {
-        return Err(too_new(schema));
+        return Err(Error::Unavailable(schema.too_new()));
     }
     let migrations = MIGRATIONS
         .iter()
@@ -48,18 +48,6 @@ pub(crate) fn run(connection: &mut Connection) -> Result<(), Error> {
     Ok(())
 }
 
-fn too_new(schema: Schema) -> Error {
-    let version = schema.version.unwrap_or(0);
-    let from = match schema.compatible_from {
-        Some(from) => format!("a holdfast that knows version {from} or later may serve from it"),
-        None => "it does not say which others may serve from it".to_owned(),
-    };
-    let known = schema.known;
-    Error::Unavailable(format!(
-        "the schema is version {version}, this holdfast knows {known}; {from}: start a newer holdfast"
-    ))
-}
-
 /// Which schema a file has.
 pub(crate) fn schema_of(db: &Connection) -> Result<Schema, Error> {
     let known = MIGRATIONS.iter().filter_map(|(name, _)| version_of(name)).max().unwrap_or(0);
@@ -78,11 +66,6 @@ pub(crate) fn schema_of(db: &Connection) -> Result<Schema, Error> {
         Some(_) | None => None,
     };
     Ok(Schema { version, known, compatible_from })
-}
-
-/// The number in `V1__initial`.
-fn version_of(name: &str) -> Option<i32> {
-    name.strip_prefix('V')?.split_once("__")?.0.parse().ok()
 }
 
 /// The migration tool knows older drivers only; this is all that it needs.

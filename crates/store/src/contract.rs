@@ -263,6 +263,11 @@ pub trait Store: Send + Sync + 'static {
     /// Whether the store can still write, without asking it.
     fn health(&self) -> Result<(), Error>;
 
+    /// Whether other nodes may write to the same authority: then a node has not seen every order that there is.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// What it measures.
     fn metrics(&self) -> &Arc<StoreMetrics>;
 }

@@ -24,6 +24,7 @@ pub mod model;
 mod queue;
 mod read;
 pub mod rows;
+mod schema;
 mod settlement;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
@@ -41,4 +42,5 @@ pub use read::{
     CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, ExplainOrder, Explained, LedgerFilter, LedgerPosition,
     ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of, page_of_orders,
 };
+pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};

@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("holdfast-metrics", &["holdfast-core"]),
     ("holdfast-store", &["holdfast-core", "holdfast-metrics"]),
     ("holdfast-sqlite", &["holdfast-core", "holdfast-metrics", "holdfast-store"]),
+    ("holdfast-postgres", &["holdfast-core", "holdfast-metrics", "holdfast-store"]),
     ("holdfast-engine", &["holdfast-core", "holdfast-metrics", "holdfast-store"]),
     (
         "holdfast-server",
@@ -42,7 +43,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Outside crates that appear in one room only.
 const AT_HOME: &[(&str, &str)] = &[
     ("rusqlite", "holdfast-sqlite"),
-    ("refinery-core", "holdfast-sqlite"),
+    ("tokio-postgres", "holdfast-postgres"),
+    ("tokio-postgres-rustls", "holdfast-postgres"),
+    ("deadpool", "holdfast-postgres"),
     ("axum", "holdfast-server"),
     ("axum-server", "holdfast-server"),
     ("tower-http", "holdfast-server"),

@@ -42,7 +42,8 @@ impl Embedded {
         };
         let config = super::config(listen);
         config.check()?;
-        let store = database::Url::parse(&database)?.open(crate::serve::random_id()?)?;
+        let url = database::Url::parse(&database)?;
+        let store = url.open(crate::serve::random_id()?).await?;
         let listener = TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -54,6 +55,7 @@ impl Embedded {
         let serving = tokio::spawn(async move {
             holdfast_server::serve(listener, router, &config.limits, &metrics, stopped).await
         });
+        let database = url.to_string();
         Ok(Self { engine, store, address, database, stop, serving, _directory: directory })
     }
 

@@ -1,9 +1,10 @@
 //! `holdfast doctor`: what is unsafe here, told before the sale.
 
 mod machine;
+mod server;
 mod stored;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -15,14 +16,20 @@ use crate::output::{self, Format};
 /// Name what is unsafe about a database and the machine that it is on
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "It changes nothing but a small file that it flushes 50 times beside the database and \
+    after_help = "It changes nothing but a small file that it flushes 50 times beside a SQLite database and \
                         removes.\nIt may run beside a server. Exit status 1 if anything is unsafe; what is \
                         only worth a look is no failure.\n\n\
                         Example:\n  holdfast doctor --database sqlite:shop.db --format json"
 )]
 pub(crate) struct Args {
     /// The authority
-    #[arg(long, env = "HOLDFAST_DATABASE", default_value = "sqlite:holdfast.db", value_name = "URL")]
+    #[arg(
+        long,
+        env = "HOLDFAST_DATABASE",
+        hide_env_values = true,
+        default_value = "sqlite:holdfast.db",
+        value_name = "URL"
+    )]
     database: String,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -68,14 +75,18 @@ impl Finding {
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     ok: bool,
-    database: PathBuf,
+    database: String,
     findings: Vec<Finding>,
 }
 
 /// Looks, prints, and says by the exit status whether it is safe.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let database::Url::Sqlite(path) = database::Url::parse(&args.database)?;
-    let diagnosis = tokio::task::spawn_blocking(move || diagnose(path)).await?;
+    let url = database::Url::parse(&args.database)?;
+    let findings = match url.clone() {
+        database::Url::Sqlite(path) => tokio::task::spawn_blocking(move || of_file(&path)).await?,
+        database::Url::Postgres(address) => server::findings(&address).await,
+    };
+    let diagnosis = Diagnosis::new(shown(&url), findings);
     match args.format {
         Format::Json => output::print_json(&diagnosis)?,
         Format::Text => output::print(&text(&diagnosis))?,
@@ -83,13 +94,27 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     Ok(output::verdict(diagnosis.ok))
 }
 
-fn diagnose(database: PathBuf) -> Diagnosis {
+impl Diagnosis {
+    fn new(database: String, findings: Vec<Finding>) -> Self {
+        let ok = findings.iter().all(|finding| finding.level != Level::Unsafe);
+        Self { ok, database, findings }
+    }
+}
+
+/// A file by its name, a server by its address.
+fn shown(url: &database::Url) -> String {
+    match url {
+        database::Url::Sqlite(path) => path.display().to_string(),
+        database::Url::Postgres(address) => address.to_string(),
+    }
+}
+
+fn of_file(database: &Path) -> Vec<Finding> {
     let parent = database.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
     let mut findings = machine::findings(directory);
-    findings.extend(stored::findings(&database));
-    let ok = findings.iter().all(|finding| finding.level != Level::Unsafe);
-    Diagnosis { ok, database, findings }
+    findings.extend(stored::findings(database));
+    findings
 }
 
 fn text(diagnosis: &Diagnosis) -> String {
@@ -113,13 +138,7 @@ mod tests {
 
     #[test]
     fn unsafe_alone_fails() {
-        let one = |finding: Finding| {
-            text(&Diagnosis {
-                ok: finding.level != Level::Unsafe,
-                database: "a.db".into(),
-                findings: vec![finding],
-            })
-        };
+        let one = |finding: Finding| text(&Diagnosis::new("a.db".into(), vec![finding]));
         assert!(
             one(Finding::warning("free_space", "5 %", "make room")).ends_with("make room\nnothing unsafe")
         );
@@ -130,14 +149,13 @@ mod tests {
     #[test]
     fn a_database_that_is_not_there_yet_is_judged_by_its_place() {
         let directory = tempfile::tempdir().unwrap();
-        let diagnosis = diagnose(directory.path().join("new.db"));
-        let checks: Vec<_> = diagnosis.findings.iter().map(|finding| finding.check).collect();
+        let findings = of_file(&directory.path().join("new.db"));
+        let checks: Vec<_> = findings.iter().map(|finding| finding.check).collect();
         assert_eq!(
             checks,
             ["file_system", "free_space", "flush", "open_files", "sqlite", "permissions", "database"]
         );
-        let unsafe_: Vec<_> =
-            diagnosis.findings.iter().filter(|finding| finding.level == Level::Unsafe).collect();
+        let unsafe_: Vec<_> = findings.iter().filter(|finding| finding.level == Level::Unsafe).collect();
         // Where tests run the directory may be in memory or in layers; nothing else may be unsafe.
         assert!(unsafe_.iter().all(|finding| finding.check == "file_system"), "{unsafe_:?}");
     }

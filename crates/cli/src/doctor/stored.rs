@@ -3,10 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use holdfast_core::id::CaseId;
 use holdfast_core::time::Timestamp;
 use holdfast_server::time_text;
-use holdfast_sqlite::{Examined, Schema, examine_file, files_of, sqlite_version};
-use holdfast_store::{Clock, SystemClock};
+use holdfast_sqlite::{Examined, examine_file, files_of, sqlite_version};
+use holdfast_store::{Clock, Schema, SystemClock};
 
 use super::Finding;
 
@@ -43,7 +44,7 @@ fn of_file(database: &Path, examined: &Examined, now: Timestamp) -> Vec<Finding>
         synchronous(examined.synchronous),
         log_size(database),
         clock(examined.last_ledger_at, now),
-        cases(examined),
+        cases(&examined.halting_cases),
     ]
 }
 
@@ -91,7 +92,7 @@ fn quick_check(complaints: &[String]) -> Finding {
     }
 }
 
-fn schema(schema: Schema) -> Finding {
+pub(super) fn schema(schema: Schema) -> Finding {
     let Schema { version, known, compatible_from } = schema;
     let found = match version {
         Some(version) => format!("version {version}, this holdfast knows {known}"),
@@ -141,7 +142,7 @@ fn log_size(database: &Path) -> Finding {
     }
 }
 
-fn clock(last: Option<Timestamp>, now: Timestamp) -> Finding {
+pub(super) fn clock(last: Option<Timestamp>, now: Timestamp) -> Finding {
     let Some(last) = last else { return Finding::ok("clock", "no ledger entry to compare with") };
     let ahead = last.0.saturating_sub(now.0);
     if ahead > AHEAD_US {
@@ -155,12 +156,12 @@ fn clock(last: Option<Timestamp>, now: Timestamp) -> Finding {
     }
 }
 
-fn cases(examined: &Examined) -> Finding {
-    match examined.halting_cases.first() {
+pub(super) fn cases(halting: &[CaseId]) -> Finding {
+    match halting.first() {
         None => Finding::ok("cases", "none stops the sale"),
         Some(case) => Finding::unsafe_(
             "cases",
-            format!("{} of kind incarnation open, such as {case}", examined.halting_cases.len()),
+            format!("{} of kind incarnation open, such as {case}", halting.len()),
             "nothing is sold until it is resolved: POST /v1/cases/ID/resolve",
         ),
     }
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(level("journal_mode", |e| e.journal_mode = "off".into()), Level::Unsafe);
         assert_eq!(level("synchronous", |e| e.synchronous = 0), Level::Unsafe);
         assert_eq!(level("clock", |e| e.last_ledger_at = Some(Timestamp(7_000_000))), Level::Unsafe);
-        assert_eq!(level("cases", |e| e.halting_cases.push(holdfast_core::id::CaseId(1))), Level::Unsafe);
+        assert_eq!(level("cases", |e| e.halting_cases.push(CaseId(1))), Level::Unsafe);
         let newer = |compatible_from| Schema { version: Some(9), known: 3, compatible_from };
         assert_eq!(level("schema", |e| e.schema = newer(None)), Level::Unsafe);
         assert_eq!(level("schema", |e| e.schema = newer(Some(4))), Level::Unsafe);

@@ -1,0 +1,453 @@
+//! Writes what a decision changed: every statement of one flight, with the COMMIT behind them. Each is conditional
+//! on what was read; another number of rows is an error that the server itself raises.
+
+use std::collections::BTreeSet;
+
+use holdfast_core::ledger::Entry;
+use holdfast_core::order::{Order, Reason, State};
+use holdfast_core::snapshot::{BucketChange, Changes, OrderChange, UsageKey};
+use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{integer, write_detail, write_lines};
+use holdfast_store::{Act, Error};
+use tokio_postgres::types::Type;
+
+use crate::acts;
+use crate::flight::{Flight, Owned};
+use crate::row::uuid;
+use crate::statement::{Sql, exactly};
+
+static INSERT_POOLS: Sql = Sql::new(
+    "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen, path) \
+     SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)",
+    &[
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::BOOL_ARRAY,
+        Type::TEXT_ARRAY,
+    ],
+);
+static INSERT_BUCKETS: Sql = Sql::new(
+    "INSERT INTO bucket (pool, number, weight, available, held, sold, ledger_seq, last_at) \
+     SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)",
+    &[
+        Type::UUID_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+    ],
+);
+static UPDATE_BUCKETS: Sql = Sql::new(
+    concat!(
+        "WITH done AS (UPDATE bucket SET available = new.available, held = new.held, sold = new.sold, \
+         ledger_seq = new.ledger_seq, last_at = new.last_at \
+         FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8) \
+         AS new (pool, number, base_seq, available, held, sold, ledger_seq, last_at) \
+         WHERE bucket.pool = new.pool AND bucket.number = new.number AND bucket.ledger_seq = new.base_seq \
+         RETURNING 1)",
+        exactly!("$9")
+    ),
+    &[
+        Type::UUID_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8,
+    ],
+);
+static INSERT_USAGE: Sql = Sql::new(
+    "INSERT INTO account_usage (campaign_id, account, units, open_holds) SELECT * FROM UNNEST($1, $2, $3, $4)",
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY],
+);
+static UPDATE_USAGE: Sql = Sql::new(
+    concat!(
+        "WITH done AS (UPDATE account_usage SET units = new.units, open_holds = new.open_holds \
+         FROM UNNEST($1, $2, $3, $4) AS new (campaign_id, account, units, open_holds) \
+         WHERE account_usage.campaign_id = new.campaign_id AND account_usage.account = new.account RETURNING 1)",
+        exactly!("$5")
+    ),
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT8],
+);
+static INSERT_ORDERS: Sql = Sql::new(
+    "INSERT INTO orders (id, campaign_id, order_no, account, state, reason, version, home_pool, home_bucket, lines, \
+     hold_seconds, hold_seconds_sent, hold_ends_at, due_at, extended, amount_minor, currency, refund_due_since, detail, \
+     metadata, created_at, updated_at) SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
+     $14, $15, $16, $17, $18, $19, $20, $21, $22)",
+    &[
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::UUID_ARRAY,
+        Type::INT4_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::BOOL_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+    ],
+);
+static UPDATE_ORDERS: Sql = Sql::new(
+    concat!(
+        "WITH done AS (UPDATE orders SET state = new.state, reason = new.reason, version = new.version, \
+         home_pool = new.home_pool, home_bucket = new.home_bucket, lines = new.lines, \
+         hold_ends_at = new.hold_ends_at, due_at = new.due_at, extended = new.extended, \
+         refund_due_since = new.refund_due_since, detail = new.detail, updated_at = new.updated_at \
+         FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS new (id, base_version, state, reason, \
+         version, home_pool, home_bucket, lines, hold_ends_at, due_at, extended, refund_due_since, detail, updated_at) \
+         WHERE orders.id = new.id AND orders.version = new.base_version RETURNING 1)",
+        exactly!("$15")
+    ),
+    &[
+        Type::UUID_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::UUID_ARRAY,
+        Type::INT4_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::BOOL_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8,
+    ],
+);
+static INSERT_ENTRIES: Sql = Sql::new(
+    "INSERT INTO ledger (pool, bucket, seq, at, order_id, business_no, action, delta_available, delta_held, delta_sold, \
+     settled, from_state, to_state, order_version, source, actor, reason) SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, \
+     $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+    &[
+        Type::UUID_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+    ],
+);
+static INSERT_PAYMENTS: Sql = Sql::new(
+    "INSERT INTO payment (provider, event_id, payment_id, order_id, outcome) \
+     SELECT * FROM UNNEST($1, $2, $3, $4, $5)",
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::UUID_ARRAY, Type::TEXT_ARRAY],
+);
+static INSERT_ADJUSTMENTS: Sql = Sql::new(
+    "INSERT INTO adjustment (id, pool, delta, kind, bucket, operator, reason) \
+     SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7)",
+    &[
+        Type::TEXT_ARRAY,
+        Type::UUID_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+    ],
+);
+
+/// What every batch may write.
+pub(crate) static HOT: &[&Sql] = &[
+    &UPDATE_BUCKETS,
+    &INSERT_USAGE,
+    &UPDATE_USAGE,
+    &INSERT_ORDERS,
+    &UPDATE_ORDERS,
+    &INSERT_ENTRIES,
+    &INSERT_PAYMENTS,
+];
+
+/// One column of many rows.
+fn column<'a, R, T>(rows: &'a [R], read: impl Fn(&'a R) -> T) -> Owned<'a>
+where
+    Vec<T>: tokio_postgres::types::ToSql + Sync + Send + 'a,
+{
+    Box::new(rows.iter().map(read).collect::<Vec<T>>())
+}
+
+/// The same where reading may fail.
+fn try_column<'a, R, T>(rows: &'a [R], read: impl Fn(&'a R) -> Result<T, Error>) -> Result<Owned<'a>, Error>
+where
+    Vec<T>: tokio_postgres::types::ToSql + Sync + Send + 'a,
+{
+    Ok(Box::new(rows.iter().map(read).collect::<Result<Vec<T>, Error>>()?))
+}
+
+fn short(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+fn count<T>(rows: &[T]) -> Owned<'static> {
+    Box::new(i64::try_from(rows.len()).unwrap_or(i64::MAX))
+}
+
+/// What a batch writes, sorted as it is written: rows that two nodes may write at the same time in the order of
+/// their keys, usage before orders.
+pub(crate) struct Writes<'a> {
+    changes: &'a Changes,
+    new_orders: Vec<&'a Order>,
+    changed_orders: Vec<(&'a Order, i64)>,
+    new_buckets: Vec<&'a BucketChange>,
+    changed_buckets: Vec<(&'a BucketChange, u64)>,
+    usage: [Vec<&'a (UsageKey, holdfast_core::order::Usage)>; 2],
+    acts: &'a [Act],
+    now: Timestamp,
+}
+
+impl<'a> Writes<'a> {
+    /// Sorts what is to be written. `counted` are the usage rows that are there.
+    pub(crate) fn new(
+        changes: &'a Changes,
+        counted: &BTreeSet<UsageKey>,
+        acts: &'a [Act],
+        now: Timestamp,
+    ) -> Self {
+        let mut new_orders: Vec<&Order> =
+            changes.orders.iter().filter(|change| change.base_version.is_none()).map(order_of).collect();
+        new_orders.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let based = |change: &'a OrderChange| Some((order_of(change), i64::from(change.base_version?)));
+        let (changed, new): (Vec<_>, Vec<_>) =
+            changes.usage.iter().partition(|(key, _)| counted.contains(key));
+        Self {
+            changes,
+            new_orders,
+            changed_orders: changes.orders.iter().filter_map(based).collect(),
+            new_buckets: changes.buckets.iter().filter(|change| change.base_seq.is_none()).collect(),
+            changed_buckets: changes.buckets.iter().filter_map(|c| Some((c, c.base_seq?))).collect(),
+            usage: [new, changed],
+            acts,
+            now,
+        }
+    }
+
+    /// The statements.
+    pub(crate) fn flight<'f>(&'f self) -> Result<Flight<'f>, Error> {
+        let mut flight = Flight::default();
+        self.add_pools(&mut flight)?;
+        self.add_usage(&mut flight)?;
+        self.add_orders(&mut flight)?;
+        self.add_entries(&mut flight)?;
+        if !self.changed_buckets.is_empty() {
+            flight.add(&UPDATE_BUCKETS, self.bucket_columns()?);
+        }
+        self.add_rest(&mut flight)?;
+        if !self.acts.is_empty() {
+            acts::add(&mut flight, self.acts, self.now);
+        }
+        Ok(flight)
+    }
+
+    fn add_pools<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
+        let pools = &self.changes.pools;
+        if !pools.is_empty() {
+            let params = vec![
+                column(pools, |pool| uuid(pool.id.0)),
+                column(pools, |pool| pool.campaign.as_str()),
+                column(pools, |pool| pool.sku.as_str()),
+                column(pools, |pool| pool.location.as_str()),
+                column(pools, |pool| short(pool.buckets)),
+                try_column(pools, |pool| integer(pool.opening_supply))?,
+                column(pools, |pool| pool.frozen),
+                column(pools, |pool| pool.path.as_str()),
+            ];
+            flight.add(&INSERT_POOLS, params);
+        }
+        let buckets = &self.new_buckets;
+        if !buckets.is_empty() {
+            let params = vec![
+                column(buckets, |change| uuid(change.bucket.key.pool.0)),
+                column(buckets, |change| short(change.bucket.key.number)),
+                column(buckets, |change| i64::from(change.bucket.weight)),
+                try_column(buckets, |change| integer(change.bucket.available))?,
+                try_column(buckets, |change| integer(change.bucket.held))?,
+                try_column(buckets, |change| integer(change.bucket.sold))?,
+                try_column(buckets, |change| integer(change.bucket.ledger_seq))?,
+                column(buckets, |change| change.bucket.last_at.0),
+            ];
+            flight.add(&INSERT_BUCKETS, params);
+        }
+        Ok(())
+    }
+
+    fn bucket_columns(&self) -> Result<Vec<Owned<'_>>, Error> {
+        let buckets = &self.changed_buckets;
+        Ok(vec![
+            column(buckets, |(change, _)| uuid(change.bucket.key.pool.0)),
+            column(buckets, |(change, _)| short(change.bucket.key.number)),
+            try_column(buckets, |(_, base)| integer(*base))?,
+            try_column(buckets, |(change, _)| integer(change.bucket.available))?,
+            try_column(buckets, |(change, _)| integer(change.bucket.held))?,
+            try_column(buckets, |(change, _)| integer(change.bucket.sold))?,
+            try_column(buckets, |(change, _)| integer(change.bucket.ledger_seq))?,
+            column(buckets, |(change, _)| change.bucket.last_at.0),
+            count(buckets),
+        ])
+    }
+
+    fn add_usage<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
+        for (sql, rows) in [&INSERT_USAGE, &UPDATE_USAGE].into_iter().zip(&self.usage) {
+            if rows.is_empty() {
+                continue;
+            }
+            let mut params = vec![
+                column(rows, |(key, _)| key.campaign.as_str()),
+                column(rows, |(key, _)| key.account.as_str()),
+                try_column(rows, |(_, usage)| integer(usage.units))?,
+                try_column(rows, |(_, usage)| integer(usage.open_holds))?,
+            ];
+            if sql.types.len() > params.len() {
+                params.push(count(rows));
+            }
+            flight.add(sql, params);
+        }
+        Ok(())
+    }
+
+    fn add_orders<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
+        let new = &self.new_orders;
+        if !new.is_empty() {
+            let params = vec![
+                column(new, |order| uuid(order.id.0)),
+                column(new, |order| order.key.campaign.as_str()),
+                column(new, |order| order.key.order_no.as_str()),
+                column(new, |order| order.account.as_str()),
+                column(new, |order| order.state.as_str()),
+                column(new, |order| order.reason.map(Reason::as_str)),
+                column(new, |order| i64::from(order.version)),
+                column(new, |order| order.home.map(|home| uuid(home.pool.0))),
+                column(new, |order| order.home.map(|home| short(home.number))),
+                try_column(new, |order| write_lines(&order.lines))?,
+                column(new, |order| i64::from(order.hold_seconds)),
+                column(new, |order| order.hold_seconds_sent.map(i64::from)),
+                column(new, |order| order.hold_ends_at.map(|end| end.0)),
+                column(new, |order| order.due_at.map(|due| due.0)),
+                column(new, |order| order.extended),
+                column(new, |order| order.amount_due.as_ref().map(|due| due.amount_minor)),
+                column(new, |order| order.amount_due.as_ref().map(|due| &*due.currency)),
+                column(new, |order| order.refund_due.as_ref().map(|due| due.since.0)),
+                try_column(new, |order| write_detail(order))?,
+                column(new, |order| order.metadata.as_deref()),
+                column(new, |order| order.created_at.0),
+                column(new, |order| order.updated_at.0),
+            ];
+            flight.add(&INSERT_ORDERS, params);
+        }
+        let changed = &self.changed_orders;
+        if !changed.is_empty() {
+            let params = vec![
+                column(changed, |(order, _)| uuid(order.id.0)),
+                column(changed, |(_, base)| *base),
+                column(changed, |(order, _)| order.state.as_str()),
+                column(changed, |(order, _)| order.reason.map(Reason::as_str)),
+                column(changed, |(order, _)| i64::from(order.version)),
+                column(changed, |(order, _)| order.home.map(|home| uuid(home.pool.0))),
+                column(changed, |(order, _)| order.home.map(|home| short(home.number))),
+                try_column(changed, |(order, _)| write_lines(&order.lines))?,
+                column(changed, |(order, _)| order.hold_ends_at.map(|end| end.0)),
+                column(changed, |(order, _)| order.due_at.map(|due| due.0)),
+                column(changed, |(order, _)| order.extended),
+                column(changed, |(order, _)| order.refund_due.as_ref().map(|due| due.since.0)),
+                try_column(changed, |(order, _)| write_detail(order))?,
+                column(changed, |(order, _)| order.updated_at.0),
+                count(changed),
+            ];
+            flight.add(&UPDATE_ORDERS, params);
+        }
+        Ok(())
+    }
+
+    fn add_entries<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
+        let entries: &[Entry] = &self.changes.entries;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let params = vec![
+            column(entries, |entry| uuid(entry.bucket.pool.0)),
+            column(entries, |entry| short(entry.bucket.number)),
+            try_column(entries, |entry| integer(entry.seq))?,
+            column(entries, |entry| entry.at.0),
+            column(entries, |entry| entry.order_id.map(|id| uuid(id.0))),
+            column(entries, |entry| &*entry.business_no),
+            column(entries, |entry| entry.action.as_str()),
+            column(entries, |entry| entry.delta.available),
+            column(entries, |entry| entry.delta.held),
+            column(entries, |entry| entry.delta.sold),
+            try_column(entries, |entry| integer(entry.settled))?,
+            column(entries, |entry| entry.from_state.map(State::as_str)),
+            column(entries, |entry| entry.to_state.map(State::as_str)),
+            column(entries, |entry| entry.order_version.map(i64::from)),
+            column(entries, |entry| &*entry.source),
+            column(entries, |entry| &*entry.actor),
+            column(entries, |entry| &*entry.reason),
+        ];
+        flight.add(&INSERT_ENTRIES, params);
+        Ok(())
+    }
+
+    fn add_rest<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
+        let payments = &self.changes.payments;
+        if !payments.is_empty() {
+            let params = vec![
+                column(payments, |row| row.provider.as_str()),
+                column(payments, |row| row.event_id.as_str()),
+                column(payments, |row| row.payment_id.as_str()),
+                column(payments, |row| uuid(row.order.0)),
+                column(payments, |row| row.outcome.as_str()),
+            ];
+            flight.add(&INSERT_PAYMENTS, params);
+        }
+        let adjustments = &self.changes.adjustments;
+        if !adjustments.is_empty() {
+            let params = vec![
+                column(adjustments, |adjust| adjust.adjustment_id.as_str()),
+                column(adjustments, |adjust| uuid(adjust.pool.0)),
+                column(adjustments, |adjust| adjust.delta),
+                column(adjustments, |adjust| adjust.kind.as_str()),
+                column(adjustments, |adjust| adjust.bucket.map(short)),
+                column(adjustments, |adjust| &*adjust.signed.actor),
+                column(adjustments, |adjust| &*adjust.signed.reason),
+            ];
+            flight.add(&INSERT_ADJUSTMENTS, params);
+        }
+        Ok(())
+    }
+}
+
+fn order_of(change: &OrderChange) -> &Order {
+    &change.order
+}

@@ -1,0 +1,123 @@
+//! Reads every row in one consistent view and has the rules judge them, a page at a time.
+
+use std::collections::BTreeMap;
+
+use holdfast_core::audit::{Auditor, Report};
+use holdfast_core::id::OrderId;
+use holdfast_core::ledger::Entry;
+use holdfast_core::stock::BucketKey;
+use holdfast_store::{Error, rows};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::call::rows as ask;
+use crate::connection::{Connection, Mode};
+use crate::error::{Driver, Fault};
+use crate::row::{all, uuid};
+
+/// Rows of a page.
+const PAGE: i64 = 2_000;
+
+/// Audits a database.
+pub(crate) async fn audit(connection: &Connection) -> Result<Report, Error> {
+    connection.begin(Mode::View).await.store()?;
+    let report = read_all(connection).await.map_err(Fault::into_error);
+    connection.rollback().await;
+    report
+}
+
+async fn read_all(connection: &Connection) -> Result<Report, Fault> {
+    let mut auditor = Auditor::new();
+    let campaigns = ask(connection, "SELECT * FROM campaign ORDER BY id", &[], &[]).await?;
+    for campaign in all(&campaigns, rows::campaign).map_err(Fault::Refused)? {
+        auditor.campaign(&campaign);
+    }
+    let pools = ask(connection, "SELECT * FROM pool ORDER BY id", &[], &[]).await?;
+    for pool in all(&pools, rows::pool).map_err(Fault::Refused)? {
+        auditor.pool(&pool);
+    }
+    let buckets = ask(connection, "SELECT * FROM bucket ORDER BY pool, number", &[], &[]).await?;
+    for bucket in all(&buckets, rows::bucket).map_err(Fault::Refused)? {
+        auditor.bucket(&bucket);
+        entries(connection, bucket.key, &mut auditor).await?;
+    }
+    orders(connection, &mut auditor).await?;
+    usage(connection, &mut auditor).await?;
+    payments(connection, &mut auditor).await?;
+    Ok(auditor.finish())
+}
+
+async fn entries(connection: &Connection, key: BucketKey, auditor: &mut Auditor) -> Result<(), Fault> {
+    let sql = "SELECT * FROM ledger WHERE pool = $1 AND bucket = $2 AND seq > $3 ORDER BY seq LIMIT $4";
+    let types = [Type::UUID, Type::INT4, Type::INT8, Type::INT8];
+    let number = i32::try_from(key.number).unwrap_or(i32::MAX);
+    let mut after = i64::MIN;
+    loop {
+        let found = ask(connection, sql, &[&uuid(key.pool.0), &number, &after, &PAGE], &types).await?;
+        for entry in all(&found, rows::entry).map_err(Fault::Refused)? {
+            after = rows::integer(entry.seq).map_err(Fault::Refused)?;
+            auditor.entry(&entry);
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+async fn orders(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fault> {
+    let sql = "SELECT * FROM orders WHERE id > $1 ORDER BY id LIMIT $2";
+    let of_orders = "SELECT * FROM ledger WHERE order_id = ANY ($1) ORDER BY pool, bucket, seq";
+    let mut after = uuid(0);
+    loop {
+        let found = ask(connection, sql, &[&after, &PAGE], &[Type::UUID, Type::INT8]).await?;
+        let orders = all(&found, rows::order).map_err(Fault::Refused)?;
+        let ids: Vec<Uuid> = orders.iter().map(|order| uuid(order.id.0)).collect();
+        let Some(last) = ids.last() else { return Ok(()) };
+        after = *last;
+        let found = ask(connection, of_orders, &[&ids], &[Type::UUID_ARRAY]).await?;
+        let mut own: BTreeMap<OrderId, Vec<Entry>> = BTreeMap::new();
+        for entry in all(&found, rows::entry).map_err(Fault::Refused)? {
+            if let Some(order) = entry.order_id {
+                own.entry(order).or_default().push(entry);
+            }
+        }
+        for order in &orders {
+            auditor.order(order, own.get(&order.id).map_or(&[], Vec::as_slice));
+        }
+    }
+}
+
+async fn usage(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fault> {
+    let sql = "SELECT * FROM account_usage WHERE (campaign_id, account) > ($1, $2) \
+               ORDER BY campaign_id, account LIMIT $3";
+    let types = [Type::TEXT, Type::TEXT, Type::INT8];
+    let mut after = (String::new(), String::new());
+    loop {
+        let found = ask(connection, sql, &[&after.0, &after.1, &PAGE], &types).await?;
+        let read = |row: &dyn rows::Row| Ok((rows::usage_key(row)?, rows::usage(row)?));
+        for (key, usage) in all(&found, read).map_err(Fault::Refused)? {
+            auditor.usage(&key, usage);
+            after = (key.campaign.to_string(), key.account.to_string());
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+async fn payments(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fault> {
+    let sql =
+        "SELECT * FROM payment WHERE (provider, event_id) > ($1, $2) ORDER BY provider, event_id LIMIT $3";
+    let types = [Type::TEXT, Type::TEXT, Type::INT8];
+    let mut after = (String::new(), String::new());
+    loop {
+        let found = ask(connection, sql, &[&after.0, &after.1, &PAGE], &types).await?;
+        for payment in all(&found, rows::payment).map_err(Fault::Refused)? {
+            auditor.payment(&payment);
+            after = (payment.provider.to_string(), payment.event_id.to_string());
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! PostgreSQL as the authority, also for several nodes at once: nothing here rests on being the only writer.
+//!
+//! A batch takes two flights: begin, the locks, every read and last the clock; then every write with the COMMIT
+//! behind them. What is read before the locks is never trusted, and what a lost answer meant is looked up under the
+//! same locks.
+
+mod acts;
+mod address;
+mod apply;
+mod audit;
+mod call;
+mod campaign;
+mod cases;
+mod clock;
+mod commit;
+mod connection;
+mod error;
+mod examine;
+mod flight;
+mod keys;
+mod load;
+mod migrate;
+mod pools;
+mod query;
+mod queue;
+mod read;
+mod row;
+mod settlement;
+mod statement;
+mod store;
+mod sweep;
+mod tls;
+mod unknown;
+
+pub use address::{Address, InvalidAddress, Statements};
+pub use examine::{Examined, Setting, examine};
+pub use store::{Options, PostgresStore, audit, explain};

@@ -1,0 +1,417 @@
+//! Loads the rows that a batch names: locks, reads and last the clock, in one flight. Only a batch with orders
+//! whose pools, campaign or account nobody could know before takes a further one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use holdfast_core::id::{CampaignId, OrderId, PoolId};
+use holdfast_core::order::Order;
+use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
+use holdfast_core::stock::{BucketKey, Pool};
+use holdfast_core::time::Timestamp;
+use holdfast_store::rows::{self, Row};
+use holdfast_store::{Batch, Error};
+use tokio_postgres::types::Type;
+
+use crate::clock::Hints;
+use crate::connection::{Connection, Mode};
+use crate::error::Fault;
+use crate::flight::{Flight, Outstanding, Owned};
+use crate::row::{all, first, uuid};
+use crate::statement::Sql;
+
+static LOCK_BUCKETS: Sql = Sql::new(
+    "SELECT bucket.* FROM UNNEST($1, $2) AS wanted (pool, number) \
+     JOIN bucket ON bucket.pool = wanted.pool AND bucket.number = wanted.number \
+     ORDER BY bucket.pool, bucket.number FOR UPDATE OF bucket",
+    &[Type::UUID_ARRAY, Type::INT4_ARRAY],
+);
+/// Where no number is named, all of the pool.
+static LOCK_POOLS: Sql = Sql::new(
+    "SELECT bucket.* FROM UNNEST($1, $2) AS wanted (pool, number) \
+     JOIN bucket ON bucket.pool = wanted.pool AND bucket.number = coalesce(wanted.number, bucket.number) \
+     ORDER BY bucket.pool, bucket.number FOR UPDATE OF bucket",
+    &[Type::UUID_ARRAY, Type::INT4_ARRAY],
+);
+static READ_BUCKETS: Sql =
+    Sql::new("SELECT * FROM bucket WHERE pool = ANY ($1) ORDER BY pool, number", &[Type::UUID_ARRAY]);
+static ORDERS_BY_KEY: Sql = Sql::new(
+    "SELECT found.* FROM UNNEST($1, $2) AS wanted (campaign_id, order_no), LATERAL (SELECT * FROM orders \
+     WHERE orders.campaign_id = wanted.campaign_id AND orders.order_no = wanted.order_no LIMIT 1) AS found",
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+);
+static ORDERS_BY_ID: Sql = Sql::new("SELECT * FROM orders WHERE id = ANY ($1)", &[Type::UUID_ARRAY]);
+static EVENTS: Sql = Sql::new(
+    "SELECT found.* FROM UNNEST($1, $2) AS wanted (provider, event_id), LATERAL (SELECT * FROM payment \
+     WHERE payment.provider = wanted.provider AND payment.event_id = wanted.event_id LIMIT 1) AS found",
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+);
+/// The order on which a payment succeeded first; ids of orders rise with time.
+static SUCCESSES: Sql = Sql::new(
+    "SELECT found.* FROM UNNEST($1, $2) AS wanted (provider, payment_id), LATERAL (SELECT * FROM payment \
+     WHERE payment.provider = wanted.provider AND payment.payment_id = wanted.payment_id \
+     AND payment.outcome = 'succeeded' ORDER BY payment.order_id LIMIT 1) AS found",
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+);
+static ADJUSTMENTS: Sql = Sql::new("SELECT * FROM adjustment WHERE id = ANY ($1)", &[Type::TEXT_ARRAY]);
+static ADDRESSES: Sql = Sql::new(
+    "SELECT pool.* FROM UNNEST($1, $2, $3) AS wanted (campaign_id, sku, location) JOIN pool ON \
+     pool.campaign_id = wanted.campaign_id AND pool.sku = wanted.sku AND pool.location = wanted.location",
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+);
+static POOLS: Sql = Sql::new("SELECT * FROM pool WHERE id = ANY ($1)", &[Type::UUID_ARRAY]);
+static CAMPAIGNS: Sql = Sql::new(
+    "SELECT * FROM campaign WHERE id IN (SELECT UNNEST($1) UNION SELECT campaign_id FROM pool WHERE id = ANY ($2))",
+    &[Type::TEXT_ARRAY, Type::UUID_ARRAY],
+);
+/// Locks in the order of the arrays: what is laid out before a `LATERAL` is read first.
+static USAGE: Sql = Sql::new(
+    "SELECT found.* FROM UNNEST($1, $2) AS wanted (campaign_id, account), LATERAL (SELECT * FROM account_usage AS held \
+     WHERE held.campaign_id = wanted.campaign_id AND held.account = wanted.account LIMIT 1 FOR UPDATE) AS found",
+    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+);
+/// A statement of its own behind the locks: the clock of a statement that waited would be that of before.
+static CLOCK: Sql = Sql::new(
+    "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS clock, \
+     EXISTS (SELECT 1 FROM cases WHERE state = 'open' AND kind = 'incarnation') AS halted",
+    &[],
+);
+
+/// How many orders wait in the queues of pools. Not locked: a few more than the limit are no harm.
+static QUEUE_LENGTHS: Sql = Sql::new(
+    "SELECT wanted.pool, (SELECT count(*) FROM orders WHERE orders.state = 'queued' \
+     AND orders.home_pool = wanted.pool) AS length FROM UNNEST($1) AS wanted (pool)",
+    &[Type::UUID_ARRAY],
+);
+static CLOCK_ALONE: Sql =
+    Sql::new("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS clock", &[]);
+
+/// What every batch may ask.
+pub(crate) static HOT: &[&Sql] = &[
+    &LOCK_BUCKETS,
+    &LOCK_POOLS,
+    &ORDERS_BY_KEY,
+    &ORDERS_BY_ID,
+    &EVENTS,
+    &SUCCESSES,
+    &QUEUE_LENGTHS,
+    &POOLS,
+    &CAMPAIGNS,
+    &USAGE,
+    &CLOCK,
+];
+
+/// How many flights a batch may take to learn what it needs: orders, then campaigns, then usage.
+const FLIGHTS_MAX: usize = 4;
+
+/// What a batch stands on.
+pub(crate) struct Loaded {
+    pub(crate) snapshot: Snapshot,
+    /// The authority's clock, read last.
+    pub(crate) clock: Timestamp,
+    /// Usage rows that are there, and locked.
+    pub(crate) counted: BTreeSet<UsageKey>,
+}
+
+/// What was asked for, or has to be.
+#[derive(Default)]
+struct Named {
+    pools: BTreeSet<PoolId>,
+    campaigns: BTreeSet<CampaignId>,
+    usage: BTreeSet<UsageKey>,
+    /// Pools that are to be opened and are there: shown with their buckets, not locked.
+    opened: BTreeSet<PoolId>,
+}
+
+impl Named {
+    fn is_empty(&self) -> bool {
+        let Self { pools, campaigns, usage, opened } = self;
+        pools.is_empty() && campaigns.is_empty() && usage.is_empty() && opened.is_empty()
+    }
+
+    /// What is in it and not in `asked`.
+    fn without(&self, asked: &Self) -> Self {
+        Self {
+            pools: self.pools.difference(&asked.pools).copied().collect(),
+            campaigns: self.campaigns.difference(&asked.campaigns).cloned().collect(),
+            usage: self.usage.difference(&asked.usage).cloned().collect(),
+            opened: self.opened.difference(&asked.opened).copied().collect(),
+        }
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.pools.extend(other.pools);
+        self.campaigns.extend(other.campaigns);
+        self.usage.extend(other.usage);
+        self.opened.extend(other.opened);
+    }
+}
+
+/// Where the answers of a flight stand.
+#[derive(Default)]
+struct Places {
+    buckets: Option<usize>,
+    orders: Vec<usize>,
+    events: Option<usize>,
+    successes: Option<usize>,
+    adjustments: Option<usize>,
+    addresses: Option<usize>,
+    queues: Option<usize>,
+    pools: Option<usize>,
+    campaigns: Option<usize>,
+    usage: Option<usize>,
+    opened: Option<usize>,
+    clock: usize,
+}
+
+/// Begins the transaction of a batch, locks, and reads every row that the batch needs to be decided.
+pub(crate) async fn load(connection: &Connection, batch: &Batch, hints: &Hints) -> Result<Loaded, Fault> {
+    let needs = Needs::of(&batch.commands);
+    let mut loaded = Loader { needs: &needs, locks: &batch.locks, rows: Rows::default() };
+    let mut missing = loaded.expected(hints);
+    let mut asked = Named::default();
+    for flight_number in 0..FLIGHTS_MAX {
+        let mut flight = Flight::default();
+        let mut places = if flight_number == 0 { loaded.ask_first(&mut flight) } else { Places::default() };
+        ask_named(&mut flight, &mut places, &missing);
+        let begin = (flight_number == 0).then(|| {
+            Box::pin(async { connection.begin(Mode::Write).await.map(|()| Vec::new()) }) as Outstanding<'_>
+        });
+        let answers = flight.send(connection, begin).await?.answers().await?;
+        drop(flight);
+        loaded.take(&answers, &places).map_err(Fault::Refused)?;
+        asked.extend(missing);
+        missing = loaded.named().without(&asked);
+        if missing.is_empty() {
+            return loaded.finish(hints).map_err(Fault::Refused);
+        }
+    }
+    Err(Fault::Refused(Error::Corrupt("a batch names more and more rows".into())))
+}
+
+#[derive(Default)]
+struct Rows {
+    snapshot: Snapshot,
+    clock: Timestamp,
+    counted: BTreeSet<UsageKey>,
+}
+
+struct Loader<'b> {
+    needs: &'b Needs<'b>,
+    locks: &'b LockSet,
+    rows: Rows,
+}
+
+impl<'b> Loader<'b> {
+    /// What can be asked for before anything was read.
+    fn expected(&self, hints: &Hints) -> Named {
+        let mut named = self.named();
+        named.usage.extend(self.accounts().filter(|key| hints.limits(&key.campaign)));
+        named
+    }
+
+    fn accounts(&self) -> impl Iterator<Item = UsageKey> {
+        let key = |(campaign, account): &(&CampaignId, &holdfast_core::id::Account)| UsageKey {
+            campaign: (*campaign).clone(),
+            account: (*account).clone(),
+        };
+        self.needs.accounts.iter().map(key)
+    }
+
+    /// What the batch needs, as far as the rows that are read tell.
+    fn named(&self) -> Named {
+        let rows = &self.rows.snapshot;
+        let mut named = Named { pools: self.needs.pools.clone(), ..Named::default() };
+        named.pools.extend(self.locks.pools.iter().copied());
+        named.pools.extend(self.locks.buckets.iter().map(|key| key.pool));
+        named.pools.extend(rows.orders.values().flat_map(|order| order.lines.iter().map(|line| line.pool)));
+        named.campaigns.extend(self.needs.campaigns.iter().map(|id| (*id).clone()));
+        named.campaigns.extend(rows.orders.values().map(|order| order.key.campaign.clone()));
+        let of_order = |order: &Arc<Order>| UsageKey {
+            campaign: order.key.campaign.clone(),
+            account: order.account.clone(),
+        };
+        let accounts = self.accounts().chain(rows.orders.values().map(of_order));
+        let limited = |key: &UsageKey| {
+            rows.campaigns.get(&key.campaign).is_some_and(|campaign| campaign.policy.limits_accounts())
+        };
+        named.usage.extend(accounts.filter(limited));
+        let is_locked = |pool: &PoolId| rows.buckets.keys().any(|key| key.pool == *pool);
+        named.opened.extend(rows.pool_addresses.values().copied().filter(|pool| !is_locked(pool)));
+        named
+    }
+
+    /// The locks first, then what is named by the commands.
+    fn ask_first(&self, flight: &mut Flight<'b>) -> Places {
+        let needs = self.needs;
+        let mut places = Places { buckets: self.ask_locks(flight), ..Places::default() };
+        if !needs.order_keys.is_empty() {
+            let campaigns = texts(needs.order_keys.iter().map(|key| key.campaign.as_str()));
+            let numbers = texts(needs.order_keys.iter().map(|key| key.order_no.as_str()));
+            places.orders.push(flight.add(&ORDERS_BY_KEY, vec![campaigns, numbers]));
+        }
+        if !needs.orders.is_empty() {
+            places.orders.push(flight.add(&ORDERS_BY_ID, vec![uuids(needs.orders.iter().map(|id| id.0))]));
+        }
+        if !needs.events.is_empty() {
+            let providers = texts(needs.events.iter().map(|(provider, _)| provider.as_str()));
+            let events = texts(needs.events.iter().map(|(_, event)| event.as_str()));
+            places.events = Some(flight.add(&EVENTS, vec![providers, events]));
+        }
+        if !needs.payments.is_empty() {
+            let providers = texts(needs.payments.iter().map(|(provider, _)| provider.as_str()));
+            let payments = texts(needs.payments.iter().map(|(_, payment)| payment.as_str()));
+            places.successes = Some(flight.add(&SUCCESSES, vec![providers, payments]));
+        }
+        if !needs.adjustments.is_empty() {
+            let ids = texts(needs.adjustments.iter().map(|id| id.as_str()));
+            places.adjustments = Some(flight.add(&ADJUSTMENTS, vec![ids]));
+        }
+        if !needs.queues.is_empty() {
+            let pools = uuids(needs.queues.iter().map(|pool| pool.0));
+            places.queues = Some(flight.add(&QUEUE_LENGTHS, vec![pools]));
+        }
+        if !needs.pool_addresses.is_empty() {
+            let campaigns = texts(needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str()));
+            let skus = texts(needs.pool_addresses.iter().map(|(_, sku, _)| sku.as_str()));
+            let locations = texts(needs.pool_addresses.iter().map(|(.., location)| location.as_str()));
+            places.addresses = Some(flight.add(&ADDRESSES, vec![campaigns, skus, locations]));
+        }
+        places
+    }
+
+    fn ask_locks(&self, flight: &mut Flight<'b>) -> Option<usize> {
+        let locks = self.locks;
+        let single = |key: &&BucketKey| !locks.pools.contains(&key.pool);
+        let mut wanted: Vec<(u128, Option<i32>)> = locks.pools.iter().map(|pool| (pool.0, None)).collect();
+        for key in locks.buckets.iter().filter(single) {
+            wanted.push((key.pool.0, Some(i32::try_from(key.number).unwrap_or(i32::MAX))));
+        }
+        let sql = if locks.pools.is_empty() { &LOCK_BUCKETS } else { &LOCK_POOLS };
+        let pools = uuids(wanted.iter().map(|(pool, _)| *pool));
+        let numbers: Vec<Option<i32>> = wanted.iter().map(|(_, number)| *number).collect();
+        (!wanted.is_empty()).then(|| flight.add(sql, vec![pools, Box::new(numbers)]))
+    }
+
+    /// Takes what a flight brought.
+    fn take(&mut self, answers: &[Vec<tokio_postgres::Row>], places: &Places) -> Result<(), Error> {
+        let at = |place: Option<usize>| place.and_then(|at| answers.get(at)).map_or(&[][..], Vec::as_slice);
+        let rows = &mut self.rows.snapshot;
+        rows.buckets
+            .extend(all(at(places.buckets), rows::bucket)?.into_iter().map(|bucket| (bucket.key, bucket)));
+        for place in &places.orders {
+            for order in all(at(Some(*place)), rows::order)? {
+                rows.order_keys.insert(order.key.clone(), order.id);
+                rows.orders.insert(order.id, Arc::new(order));
+            }
+        }
+        for payment in all(at(places.events), rows::payment)? {
+            rows.events.insert((payment.provider, payment.event_id), payment.order);
+        }
+        for payment in all(at(places.successes), rows::payment)? {
+            rows.successes.insert((payment.provider, payment.payment_id), payment.order);
+        }
+        for known in all(at(places.adjustments), rows::adjustment)? {
+            rows.adjustments.insert(known.adjustment_id.clone(), known);
+        }
+        let length =
+            |row: &dyn Row| Ok((PoolId(rows::number_id(row, "pool")?), rows::number(row, "length")?));
+        rows.queue_lengths.extend(all(at(places.queues), length)?);
+        for pool in all(at(places.addresses), rows::pool)? {
+            let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
+            rows.pool_addresses.insert(address, pool.id);
+            rows.pools.insert(pool.id, pool);
+        }
+        rows.pools.extend(all(at(places.pools), rows::pool)?.into_iter().map(|pool| (pool.id, pool)));
+        let campaigns = all(at(places.campaigns), rows::campaign)?.into_iter();
+        rows.campaigns.extend(campaigns.map(|campaign| (campaign.id.clone(), Arc::new(campaign))));
+        for (key, usage) in all(at(places.usage), |row| Ok((rows::usage_key(row)?, rows::usage(row)?)))? {
+            self.rows.counted.insert(key.clone());
+            rows.usage.insert(key, usage);
+        }
+        rows.buckets
+            .extend(all(at(places.opened), rows::bucket)?.into_iter().map(|bucket| (bucket.key, bucket)));
+        let read = |row: &dyn Row| Ok((rows::number(row, "clock").map(Timestamp)?, row.flag("halted")?));
+        let clock = first(at(Some(places.clock)), read)?;
+        (self.rows.clock, rows.halted) = clock.ok_or_else(|| rows::corrupt("no clock"))?;
+        Ok(())
+    }
+
+    fn finish(self, hints: &Hints) -> Result<Loaded, Error> {
+        let Rows { mut snapshot, clock, counted } = self.rows;
+        let mut locked: BTreeMap<PoolId, u32> = BTreeMap::new();
+        for key in snapshot.buckets.keys() {
+            *locked.entry(key.pool).or_default() += 1;
+        }
+        let is_whole = |pool: &Pool| locked.get(&pool.id) == Some(&pool.buckets);
+        snapshot.complete.extend(snapshot.pools.values().filter(|pool| is_whole(pool)).map(|pool| pool.id));
+        // Its new bucket was not there when we asked for all of them.
+        let grown = self
+            .locks
+            .pools
+            .iter()
+            .find(|pool| snapshot.pools.contains_key(pool) && !snapshot.complete.contains(pool));
+        if let Some(pool) = grown {
+            return Err(Error::Conflict(format!("pool {pool} has grown")));
+        }
+        for campaign in snapshot.campaigns.values() {
+            hints.learn(campaign);
+        }
+        Ok(Loaded { snapshot, clock, counted })
+    }
+}
+
+/// Asks for rows that commands or orders name, and for the clock behind them.
+fn ask_named(flight: &mut Flight<'_>, places: &mut Places, named: &Named) {
+    let Named { pools, campaigns, usage, opened } = named;
+    if !pools.is_empty() {
+        places.pools = Some(flight.add(&POOLS, vec![uuids(pools.iter().map(|pool| pool.0))]));
+    }
+    if !pools.is_empty() || !campaigns.is_empty() {
+        let ids: Vec<String> = campaigns.iter().map(ToString::to_string).collect();
+        let params: Vec<Owned<'_>> = vec![Box::new(ids), uuids(pools.iter().map(|pool| pool.0))];
+        places.campaigns = Some(flight.add(&CAMPAIGNS, params));
+    }
+    if !usage.is_empty() {
+        let campaigns: Vec<String> = usage.iter().map(|key| key.campaign.to_string()).collect();
+        let accounts: Vec<String> = usage.iter().map(|key| key.account.to_string()).collect();
+        places.usage = Some(flight.add(&USAGE, vec![Box::new(campaigns), Box::new(accounts)]));
+    }
+    if !opened.is_empty() {
+        places.opened = Some(flight.add(&READ_BUCKETS, vec![uuids(opened.iter().map(|pool| pool.0))]));
+    }
+    places.clock = flight.add(&CLOCK, Vec::new());
+}
+
+fn texts<'t>(values: impl Iterator<Item = &'t str>) -> Owned<'t> {
+    Box::new(values.collect::<Vec<_>>())
+}
+
+fn uuids<'t>(values: impl Iterator<Item = u128>) -> Owned<'t> {
+    Box::new(values.map(uuid).collect::<Vec<_>>())
+}
+
+/// The clock, read without a batch.
+pub(crate) async fn clock(connection: &Connection) -> Result<Timestamp, tokio_postgres::Error> {
+    let found = connection.rows(&CLOCK_ALONE, &[]).await?;
+    Ok(Timestamp(found.first().map_or(Ok(0), |row| row.try_get("clock"))?))
+}
+
+/// Locks the buckets of a set, without reading anything else.
+pub(crate) async fn lock(connection: &Connection, locks: &LockSet) -> Result<(), Fault> {
+    let needs = Needs::default();
+    let loader = Loader { needs: &needs, locks, rows: Rows::default() };
+    let mut flight = Flight::default();
+    if loader.ask_locks(&mut flight).is_some() {
+        flight.send(connection, None).await?.answers().await?;
+    }
+    Ok(())
+}
+
+/// An order by its id, inside a transaction.
+pub(crate) async fn order_is_there(
+    connection: &Connection,
+    order: OrderId,
+) -> Result<bool, tokio_postgres::Error> {
+    Ok(!connection.rows(&ORDERS_BY_ID, &[&vec![uuid(order.0)]]).await?.is_empty())
+}

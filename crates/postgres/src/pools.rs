@@ -1,0 +1,117 @@
+//! The node's connections: one pool for writing, one for reading, so that neither starves the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use deadpool::Runtime;
+use deadpool::managed::{
+    Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, Timeouts as Waits,
+};
+use holdfast_store::Error;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::address::{Address, Statements};
+use crate::connection::{Connection, Timeouts};
+use crate::tls;
+
+/// How long somebody waits for a free connection.
+const WAIT: Duration = Duration::from_secs(3);
+/// How long a connection may take until it can be used: it waits for a commit of its own.
+const CREATE: Duration = Duration::from_secs(8);
+
+/// A connection that goes back to its pool.
+pub(crate) type Lent = Object<Connector>;
+
+/// Makes connections that may be trusted.
+pub(crate) struct Connector {
+    address: Address,
+    tls: MakeRustlsConnect,
+    timeouts: Timeouts,
+    doubts: Arc<AtomicU64>,
+}
+
+impl Manager for Connector {
+    type Type = Connection;
+    type Error = Error;
+
+    async fn create(&self) -> Result<Connection, Error> {
+        let generation = self.doubts.load(Ordering::SeqCst);
+        let mut connection = Connection::open(&self.address, self.tls.clone(), self.timeouts).await?;
+        connection.generation = generation;
+        connection.assure().await?;
+        if self.address.statements == Statements::Named {
+            connection.prepare().await?;
+        }
+        Ok(connection)
+    }
+
+    async fn recycle(&self, connection: &mut Connection, _: &Metrics) -> RecycleResult<Error> {
+        if connection.is_spent() || connection.generation != self.doubts.load(Ordering::SeqCst) {
+            return Err(RecycleError::message("spent"));
+        }
+        Ok(())
+    }
+}
+
+/// The node's connections.
+pub(crate) struct Pools {
+    writers: Pool<Connector>,
+    readers: Pool<Connector>,
+    doubts: Arc<AtomicU64>,
+}
+
+impl Pools {
+    pub(crate) fn new(address: &Address, timeouts: Timeouts) -> Result<Self, Error> {
+        let tls = tls::connector(&address.trust)?;
+        let doubts = Arc::new(AtomicU64::new(0));
+        let pool = |size: usize| {
+            let connector = Connector {
+                address: address.clone(),
+                tls: tls.clone(),
+                timeouts,
+                doubts: Arc::clone(&doubts),
+            };
+            let waits = Waits { wait: Some(WAIT), create: Some(CREATE), recycle: None };
+            Pool::builder(connector).max_size(size).timeouts(waits).runtime(Runtime::Tokio1).build()
+        };
+        let built = |pool: Result<_, deadpool::managed::BuildError>| {
+            pool.map_err(|error| Error::Unavailable(error.to_string()))
+        };
+        // Reads are short, writes wait for the disk.
+        let readers = (address.connections / 3).max(1);
+        let writers = address.connections.saturating_sub(readers).max(1);
+        Ok(Self { writers: built(pool(writers))?, readers: built(pool(readers))?, doubts })
+    }
+
+    /// A connection for writing.
+    pub(crate) async fn writer(&self) -> Result<Lent, Error> {
+        lend(&self.writers).await
+    }
+
+    /// A connection for reading.
+    pub(crate) async fn reader(&self) -> Result<Lent, Error> {
+        lend(&self.readers).await
+    }
+
+    /// No connection is trusted any more until it has committed a write of its own.
+    pub(crate) fn doubt(&self) {
+        self.doubts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn close(&self) {
+        self.writers.close();
+        self.readers.close();
+    }
+}
+
+async fn lend(pool: &Pool<Connector>) -> Result<Lent, Error> {
+    pool.get().await.map_err(|error| match error {
+        PoolError::Backend(error) => error,
+        PoolError::Timeout(_) => Error::Unavailable("no connection is free".into()),
+        PoolError::Closed => Error::Unavailable("the store is closed".into()),
+        PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            Error::Unavailable("the pool of connections does not work".into())
+        }
+    })
+}

@@ -1,0 +1,38 @@
+//! Versions of an authority's schema.
+
+/// What schema an authority has, and what this binary makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// The authority's; none if it was never served from.
+    pub version: Option<i32>,
+    /// The newest that this binary knows.
+    pub known: i32,
+    /// The oldest whose binary may run on it, where its own version says so.
+    pub compatible_from: Option<i32>,
+}
+
+impl Schema {
+    /// Whether this binary may serve from it.
+    pub fn is_usable(&self) -> bool {
+        self.version.is_none_or(|version| version <= self.known)
+            || self.compatible_from.is_some_and(|from| from <= self.known)
+    }
+
+    /// Why it may not.
+    pub fn too_new(&self) -> String {
+        let version = self.version.unwrap_or(0);
+        let from = match self.compatible_from {
+            Some(from) => format!("a holdfast that knows version {from} or later may serve from it"),
+            None => "it does not say which others may serve from it".to_owned(),
+        };
+        let known = self.known;
+        format!(
+            "the schema is version {version}, this holdfast knows {known}; {from}: start a newer holdfast"
+        )
+    }
+}
+
+/// The number in a migration's name, `V1__initial`.
+pub fn version_of(name: &str) -> Option<i32> {
+    name.strip_prefix('V')?.split_once("__")?.0.parse().ok()
+}
