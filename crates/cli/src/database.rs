@@ -20,7 +20,7 @@ pub(crate) enum Url {
     /// The embedded store, by its file.
     Sqlite(PathBuf),
     /// PostgreSQL.
-    Postgres(Address),
+    Postgres(Box<Address>),
 }
 
 impl fmt::Display for Url {
@@ -37,7 +37,7 @@ impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
-            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(Address::parse(text)?)),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(Box::new(Address::parse(text)?))),
             Some(_) | None => bail!("not a database: use sqlite:PATH or postgres://USER@HOST/DATABASE"),
         }
     }
@@ -52,7 +52,7 @@ impl Url {
             }
             Self::Postgres(address) => {
                 let options = holdfast_postgres::Options { incarnation, failpoints, clock: None };
-                PostgresStore::open(address, options).await.map(|store| Arc::new(store) as _)
+                Box::pin(PostgresStore::open(address, options)).await.map(|store| Arc::new(store) as _)
             }
         };
         store.with_context(|| self.to_string())
@@ -65,7 +65,7 @@ impl Url {
                 let path = path.clone();
                 tokio::task::spawn_blocking(move || holdfast_sqlite::audit_file(&path)).await?
             }
-            Self::Postgres(address) => holdfast_postgres::audit(address).await,
+            Self::Postgres(address) => Box::pin(holdfast_postgres::audit(address)).await,
         };
         report.with_context(|| self.to_string())
     }
@@ -124,7 +124,7 @@ impl Url {
                 let path = path.clone();
                 tokio::task::spawn_blocking(move || holdfast_sqlite::explain_file(&path, &order)).await?
             }
-            Self::Postgres(address) => holdfast_postgres::explain(address, &order).await,
+            Self::Postgres(address) => Box::pin(holdfast_postgres::explain(address, &order)).await,
         };
         explained.with_context(|| self.to_string())
     }

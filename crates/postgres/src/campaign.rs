@@ -97,43 +97,42 @@ async fn write(connection: &Connection, sql: &str, campaign: &Campaign) -> Resul
     let (queue_limit, queue_wait_ms) = (integer(*queue_limit).map_err(Fault::Refused)?, wide(queue_wait_ms));
     let ceiling = bounded(&campaign.account_limit_ceiling)?;
     let (starts, ends) = (campaign.starts_at.map(|t| t.0), campaign.ends_at.map(|t| t.0));
-    connection
-        .rows_typed(
-            sql,
-            &[
-                &campaign.id.as_str(),
-                &campaign.name,
-                &starts,
-                &ends,
-                &opened,
-                &paused,
-                &frozen,
-                &closed,
-                seconds,
-                seconds_max,
-                extension,
-                &grace,
-                &notice,
-                capture,
-                basis,
-                late,
-                failed,
-                &review,
-                &review_end.as_str(),
-                restock_on_refund,
-                &limit,
-                &holds,
-                &ceiling,
-                &queue_limit,
-                &queue_wait_ms,
-                &campaign.created_at.0,
-                &campaign.updated_at.0,
-            ],
-            PUT_TYPES,
-        )
-        .await
-        .map(|_| ())
-        .map_err(|error| crate::error::of_driver(&error))
+    rows(
+        connection,
+        sql,
+        &[
+            &campaign.id.as_str(),
+            &campaign.name,
+            &starts,
+            &ends,
+            &opened,
+            &paused,
+            &frozen,
+            &closed,
+            seconds,
+            seconds_max,
+            extension,
+            &grace,
+            &notice,
+            capture,
+            basis,
+            late,
+            failed,
+            &review,
+            &review_end.as_str(),
+            restock_on_refund,
+            &limit,
+            &holds,
+            &ceiling,
+            &queue_limit,
+            &queue_wait_ms,
+            &campaign.created_at.0,
+            &campaign.updated_at.0,
+        ],
+        PUT_TYPES,
+    )
+    .await?;
+    Ok(())
 }
 
 const PUT_TYPES: &[Type] = &[

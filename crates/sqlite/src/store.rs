@@ -335,6 +335,10 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn metrics(&self) -> &Arc<StoreMetrics> {
         &self.metrics
     }

@@ -264,9 +264,7 @@ pub trait Store: Send + Sync + 'static {
     fn health(&self) -> Result<(), Error>;
 
     /// Whether other nodes may write to the same authority: then a node has not seen every order that there is.
-    fn is_shared(&self) -> bool {
-        false
-    }
+    fn is_shared(&self) -> bool;
 
     /// What it measures.
     fn metrics(&self) -> &Arc<StoreMetrics>;

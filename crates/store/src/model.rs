@@ -478,6 +478,10 @@ impl Store for ModelStore {
         Ok(())
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn metrics(&self) -> &Arc<StoreMetrics> {
         &self.metrics
     }

@@ -31,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "holdfast-client",
             "holdfast-core",
             "holdfast-engine",
+            "holdfast-postgres",
             "holdfast-server",
             "holdfast-sqlite",
             "holdfast-store",

@@ -16,7 +16,7 @@ const CLOCKS_APART_US: u64 = 1_000_000;
 
 /// Looks at the server and the database.
 pub(super) async fn findings(address: &Address) -> Vec<Finding> {
-    match examine(address).await {
+    match Box::pin(examine(address)).await {
         Ok(examined) => of_server(address, &examined, SystemClock.now()),
         Err(error) => vec![Finding::unsafe_(
             "database",
