@@ -135,6 +135,13 @@ fn text(explanation: &Explanation) -> Result<String> {
     writeln!(out, "order {} is {}{because}", order.order_no, order.state)?;
     writeln!(out, "  id {}, campaign {}, account {}", order.id, order.campaign_id, order.account)?;
     writeln!(out, "  placed {}, changed {}, version {}", order.created_at, order.updated_at, order.version)?;
+    if let Some(queue) = &order.queue {
+        writeln!(
+            out,
+            "  waits in the queue at place {}, about {} ms",
+            queue.position, queue.estimated_wait_ms
+        )?;
+    }
     if let Some(end) = &order.hold_expires_at {
         writeln!(out, "  the hold ends {end}")?;
     }

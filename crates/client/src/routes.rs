@@ -80,12 +80,26 @@ impl Client {
     /// once more for a server that answers, and then the same key is asked again: the server alone says
     /// what became of it.
     pub async fn place_order(&self, request: &PlaceOrderRequest) -> Result<Answer<OrderView>, Error> {
-        let unknown = match self.write(Method::POST, &["orders"], request).await {
+        self.place(request, false).await
+    }
+
+    /// Places an order without waiting for stock: it is queued (202) whatever the path of its pools, unless
+    /// the key is known. Nothing is held yet: see [`Client::wait_for_order`].
+    pub async fn place_order_queued(&self, request: &PlaceOrderRequest) -> Result<Answer<OrderView>, Error> {
+        self.place(request, true).await
+    }
+
+    async fn place(
+        &self,
+        request: &PlaceOrderRequest,
+        prefers_queue: bool,
+    ) -> Result<Answer<OrderView>, Error> {
+        let unknown = match self.post_order(request, prefers_queue).await {
             Err(error) if error.outcome_is_unknown() => error,
             answer => return answer,
         };
         match self.order_by_key(&request.campaign_id, &request.order_no).await {
-            Ok(_) => self.write(Method::POST, &["orders"], request).await,
+            Ok(_) => self.post_order(request, prefers_queue).await,
             Err(_) => Err(unknown),
         }
     }

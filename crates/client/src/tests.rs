@@ -127,6 +127,16 @@ async fn a_lost_or_busy_attempt_is_repeated_as_it_was() {
 }
 
 #[tokio::test]
+async fn whoever_prefers_a_queue_says_so_on_every_try() {
+    let script = Script::start(vec![Say::HangUp, json(202, ORDER)]).await;
+    assert_eq!(script.client.place_order_queued(&order()).await.unwrap().status, 202);
+    assert!(script.seen().iter().all(|request| request.contains("prefer: respond-async\r\n")));
+    let plain = Script::start(vec![json(201, ORDER)]).await;
+    plain.client.place_order(&order()).await.unwrap();
+    assert!(!plain.seen()[0].contains("prefer"), "{}", plain.seen()[0]);
+}
+
+#[tokio::test]
 async fn a_refusal_is_final() {
     let script = Script::start(vec![problem(Code::SoldOut)]).await;
     let error = script.client.place_order(&order()).await.unwrap_err();

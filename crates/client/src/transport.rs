@@ -46,6 +46,19 @@ struct Request {
     body: Option<Vec<u8>>,
     /// How much longer than an ordinary one it may take.
     patience: Duration,
+    /// Whether its order may be queued rather than decided.
+    prefers_queue: bool,
+}
+
+impl Request {
+    const fn get(url: Url, patience: Duration) -> Self {
+        Self { method: Method::GET, url, body: None, patience, prefers_queue: false }
+    }
+}
+
+fn written(body: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(body)
+        .map_err(|error| Error::Configuration(format!("the request cannot be written: {error}")))
 }
 
 /// Why an attempt brought no answer.
@@ -109,7 +122,7 @@ impl Client {
         parameters: &[Parameter<'_>],
     ) -> Result<T, Error> {
         let url = self.address(path, parameters)?;
-        Ok(self.send(Request { method: Method::GET, url, body: None, patience: Duration::ZERO }).await?.value)
+        Ok(self.send(Request::get(url, Duration::ZERO)).await?.value)
     }
 
     /// An order, once it is queued no more or so many seconds are over.
@@ -121,7 +134,7 @@ impl Client {
         let wait = format!("{wait_seconds}s");
         let url = self.address(&["orders", id], &[("wait", Some(&wait))])?;
         let patience = Duration::from_secs(wait_seconds);
-        Ok(self.send(Request { method: Method::GET, url, body: None, patience }).await?.value)
+        Ok(self.send(Request::get(url, patience)).await?.value)
     }
 
     /// How often and how long to try again.
@@ -178,10 +191,21 @@ impl Client {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<Answer<T>, Error> {
-        let url = self.address(path, &[])?;
-        let body = serde_json::to_vec(body)
-            .map_err(|error| Error::Configuration(format!("the request cannot be written: {error}")))?;
-        self.send(Request { method, url, body: Some(body), patience: Duration::ZERO }).await
+        self.send(Request { body: Some(written(body)?), method, ..self.to(path)? }).await
+    }
+
+    /// Places an order, and says whether it may be queued.
+    pub(crate) async fn post_order<T: DeserializeOwned>(
+        &self,
+        body: &impl Serialize,
+        prefers_queue: bool,
+    ) -> Result<Answer<T>, Error> {
+        let (body, method) = (Some(written(body)?), Method::POST);
+        self.send(Request { body, method, prefers_queue, ..self.to(&["orders"])? }).await
+    }
+
+    fn to(&self, path: &[&str]) -> Result<Request, Error> {
+        Ok(Request::get(self.address(path, &[])?, Duration::ZERO))
     }
 
     fn address(&self, path: &[&str], parameters: &[Parameter<'_>]) -> Result<Url, Error> {
@@ -228,6 +252,9 @@ impl Client {
         let mut builder = self.http.request(request.method.clone(), request.url.clone());
         if let Some(body) = &request.body {
             builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        if request.prefers_queue {
+            builder = builder.header("prefer", "respond-async");
         }
         if !request.patience.is_zero() {
             builder = builder.timeout(self.retry.attempt_timeout.saturating_add(request.patience));

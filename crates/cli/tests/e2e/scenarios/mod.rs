@@ -7,6 +7,7 @@ mod limits;
 mod oversell;
 mod payments;
 mod process;
+mod queued;
 mod restock;
 
 use serde_json::{Value, json};
