@@ -22,6 +22,7 @@ mod follow;
 mod fuzz;
 mod history;
 mod keys;
+mod metrics;
 mod openapi;
 mod pressure;
 mod queue;
