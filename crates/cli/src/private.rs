@@ -27,6 +27,7 @@ pub(crate) struct PrivateServer {
     // The fields are dropped in this order: the server must be gone before its directory.
     child: Child,
     address: String,
+    database: String,
     /// Keeps the server's standard output open: a server that writes to a closed one could stop.
     _stdout: Lines<BufReader<ChildStdout>>,
     directory: TempDir,
@@ -41,12 +42,17 @@ impl PrivateServer {
 
     /// Starts it in a directory, on the store there if there is one, with more arguments.
     pub(crate) async fn start_in(directory: TempDir, arguments: &[&str]) -> Result<Self> {
+        let database = format!("sqlite:{}", directory.path().join(DATABASE).display());
+        Self::start_at(directory, &database, arguments).await
+    }
+
+    /// Starts it in a directory, on any store, with more arguments.
+    pub(crate) async fn start_at(directory: TempDir, database: &str, arguments: &[&str]) -> Result<Self> {
         let log = File::create(directory.path().join("server.log"))?;
-        let database = directory.path().join(DATABASE);
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--auth", "off", "--database"])
-            .arg(format!("sqlite:{}", database.display()))
+            .arg(database)
             .args(arguments)
             .current_dir(directory.path())
             .stdin(Stdio::null())
@@ -63,7 +69,9 @@ impl PrivateServer {
         let stdout = child.stdout.take().context("the private server has no standard output")?;
         let mut lines = BufReader::new(stdout).lines();
         match tokio::time::timeout(START_MAX, address(&mut lines)).await {
-            Ok(Ok(Some(address))) => Ok(Self { child, address, _stdout: lines, directory }),
+            Ok(Ok(Some(address))) => {
+                Ok(Self { child, address, database: database.to_owned(), _stdout: lines, directory })
+            }
             Ok(Ok(None)) => bail!("the private server ended before it listened: {}", tail(&directory)),
             Ok(Err(error)) => Err(error).context("the private server cannot be heard"),
             Err(_) => bail!("the private server did not listen within {START_MAX:?}: {}", tail(&directory)),
@@ -78,6 +86,12 @@ impl PrivateServer {
     /// Where it listens.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Kills it as a crash would, and starts another on what it leaves.
+    pub(crate) async fn restart(mut self, arguments: &[&str]) -> Result<Self> {
+        self.child.kill().await.context("the private server cannot be killed")?;
+        Self::start_at(self.directory, &self.database, arguments).await
     }
 
     /// Asks it to stop, waits, removes its directory.

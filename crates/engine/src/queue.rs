@@ -77,6 +77,15 @@ impl Pace {
     }
 }
 
+/// The queues that this node knows, at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct QueuesSeen {
+    /// Orders that wait.
+    pub(crate) depth: usize,
+    /// When the oldest of them was taken in.
+    pub(crate) oldest: Option<Timestamp>,
+}
+
 /// One bucket's queue as this node knows it.
 #[derive(Debug)]
 struct Line {
@@ -169,6 +178,17 @@ impl Queues {
             woken: Mutex::default(),
             wake: Notify::new(),
         }
+    }
+
+    /// The queues as this node knows them.
+    pub(crate) fn seen(&self) -> QueuesSeen {
+        let mut seen = QueuesSeen::default();
+        for line in self.lines().values() {
+            seen.depth += line.waiting().len();
+            let first = line.waiting().first().map(|(taken_in, _)| *taken_in);
+            seen.oldest = seen.oldest.into_iter().chain(first).min();
+        }
+        seen
     }
 
     fn ends(&self) -> MutexGuard<'_, HashMap<OrderId, Timestamp>> {

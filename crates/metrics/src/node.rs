@@ -46,6 +46,10 @@ pub struct NodeMetrics {
     pub hold_life: By<End, Histogram>,
     /// The share of the hold that was used when it was paid.
     pub confirm_share: Histogram,
+    /// Queued orders that were landed, by what they became.
+    pub landed: By<State, Counter>,
+    /// How long orders waited in their queue.
+    pub queue_wait: Histogram,
     /// Payment notices.
     pub notices: By<Disposition, Counter>,
     /// Orders that were sent to their end.
@@ -83,6 +87,8 @@ impl Default for NodeMetrics {
             holds_ended: By::default(),
             hold_life: By::new(Histogram::of_ages),
             confirm_share: Histogram::of_shares(),
+            landed: By::default(),
+            queue_wait: Histogram::of_ages(),
             notices: By::default(),
             expiries: By::default(),
             expiry_lag: Histogram::of_times(),
@@ -127,9 +133,13 @@ impl NodeMetrics {
         if *how != How::Changed {
             return;
         }
+        let life = micros(order.updated_at.0.saturating_sub(order.created_at.0));
+        if matches!(change.action, OrderAction::Land) && order.state != State::Queued {
+            self.landed.of(order.state).inc();
+            self.queue_wait.observe(std::time::Duration::from_micros(life));
+        }
         let Some(end) = end_of(&change.action, order, *disposition) else { return };
         self.holds_ended.of(end).inc();
-        let life = micros(order.updated_at.0.saturating_sub(order.created_at.0));
         self.hold_life.of(end).observe(std::time::Duration::from_micros(life));
         if let (End::Confirmed | End::Retaken | End::ConfirmedByOperator, Some(ends_at)) =
             (end, order.hold_ends_at)
@@ -281,6 +291,12 @@ impl NodeMetrics {
             "Commands that the engine could not answer, by why.",
             &self.failed,
         )?;
+        out.add(
+            "holdfast_queue_landed_orders_total",
+            "Queued orders that were landed, by what they became.",
+            &self.landed,
+        )?;
+        out.add("holdfast_queue_wait_seconds", "How long orders waited in their queue.", &self.queue_wait)?;
         out.add("holdfast_holds_ended_total", "Holds that ended, by how.", &self.holds_ended)?;
         out.add(
             "holdfast_holds_life_seconds",

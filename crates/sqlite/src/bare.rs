@@ -51,6 +51,16 @@ impl BareTables {
         Ok(Self { db, seq: 0 })
     }
 
+    /// Takes one unit, flushed, if there is one: one statement that is a transaction by itself.
+    pub fn take_one(&mut self) -> Result<(), Error> {
+        let sql =
+            "UPDATE bucket SET available = available - 1, held = held + 1 WHERE pool = ?1 AND available >= 1";
+        if self.db.prepare_cached(sql).store()?.execute(params![POOL]).store()? != 1 {
+            return Err(Error::Corrupt("the bare row has nothing left".into()));
+        }
+        Ok(())
+    }
+
     /// Writes the holds in one transaction, flushed; how long that took.
     pub fn insert(&mut self, holds: &[BareHold], now: i64) -> Result<Duration, Error> {
         let start = Instant::now();

@@ -48,6 +48,17 @@ pub(crate) fn bare_commits(directory: &Path, count: usize, seed: u64) -> Result<
     Ok(latencies)
 }
 
+/// Conditional updates of one row a second, each in a transaction of its own: what one row gives by itself.
+pub(crate) fn one_row_tps(directory: &Path, duration: Duration) -> Result<f64> {
+    let mut tables = BareTables::create(&directory.join("row.db"))?;
+    let (mut count, start) = (0_u32, Instant::now());
+    while start.elapsed() < duration {
+        tables.take_one()?;
+        count += 1;
+    }
+    Ok(f64::from(count) / start.elapsed().as_secs_f64())
+}
+
 /// Holds with ids that rise and order numbers that are random, as the store's are.
 fn holds(random: &mut fastrand::Rng, count: usize) -> Vec<BareHold> {
     (0..count)

@@ -10,15 +10,15 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::engine::{self, Sale};
+use super::floor::CONSTANT_PATH;
 use super::load::{self, Measured, Pace, Requests};
-use super::report::{Environment, Rounds, Spread, rounded};
+use super::report::{Environment, Rounds, SQLITE_DURABILITY, Spread, rounded};
+use super::stage::directory;
 use crate::output::{self, Format};
 use crate::private::{DATABASE, PrivateServer};
 
 /// Bare commits that are timed.
 const COMMITS: usize = 500;
-/// The route that parses the same body behind the same middleware and answers with a fixed order.
-const CONSTANT_PATH: &str = "/v1/bench/constant";
 
 /// Measure the limits: constant HTTP answers, bare inserts, holds at the engine and over HTTP, refusals
 #[derive(Debug, clap::Args)]
@@ -101,10 +101,6 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn directory() -> Result<TempDir> {
-    Ok(tempfile::Builder::new().prefix("holdfast-bench-").tempdir()?)
-}
-
 /// A server on a store with the campaign and the hot pool.
 async fn server(directory: TempDir) -> Result<PrivateServer> {
     Sale::open(&directory.path().join(DATABASE)).await?.close().await?;
@@ -118,7 +114,7 @@ async fn load(args: &Args, server: &PrivateServer, what: Requests, pace: Pace) -
 }
 
 fn requests(path: &'static str, sku: &'static str, status: u16, seed: u64) -> Requests {
-    Requests { address: String::new(), path, sku, status, seed }
+    Requests { address: String::new(), path, campaign: "bench".to_owned(), sku, skus: 1, status, seed }
 }
 
 /// One turn of every measurement, each on an empty store.
@@ -197,7 +193,7 @@ fn limits(args: &Args, taken: &Taken, rss: f64) -> Limits {
         environment: Environment {
             processors: std::thread::available_parallelism().map_or(0, usize::from),
             store: format!("SQLite {}", holdfast_sqlite::version()),
-            durability: "journal_mode WAL, synchronous FULL: a flush before every answer",
+            durability: SQLITE_DURABILITY.to_owned(),
             stock: engine::SUPPLY,
             limits: "no account limits",
             stored_orders: args.stored,

@@ -1,6 +1,7 @@
 //! A lean load generator: raw HTTP/1.1 over kept connections, on one thread of its own, so that what is
 //! measured is the server and not the client.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,12 @@ pub(crate) struct Requests {
     pub(crate) address: String,
     /// The path.
     pub(crate) path: &'static str,
-    /// What is bought.
+    /// Of which campaign.
+    pub(crate) campaign: String,
+    /// What is bought; of several SKUs, what they begin with.
     pub(crate) sku: &'static str,
+    /// How many SKUs there are.
+    pub(crate) skus: u32,
     /// The status that counts.
     pub(crate) status: u16,
     /// Where the order numbers begin; all of them are random, 128 bits.
@@ -46,6 +51,18 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// How many answers.
+    #[expect(clippy::cast_precision_loss, reason = "a count of answers, far below 2^52")]
+    pub(crate) fn count(&self) -> f64 {
+        self.latencies.len() as f64
+    }
+
+    /// The mean latency in milliseconds.
+    #[expect(clippy::cast_precision_loss, reason = "microseconds, far below 2^52")]
+    pub(crate) fn mean_ms(&self) -> f64 {
+        self.latencies.iter().sum::<u64>() as f64 / self.count().max(1.0) / 1_000.0
+    }
+
     /// A latency in milliseconds.
     pub(crate) fn percentile_ms(&self, percent: f64) -> f64 {
         percentile(&self.latencies, percent) / 1_000.0
@@ -172,12 +189,21 @@ impl Client {
         Ok(latencies)
     }
 
+    /// What this order buys: of many SKUs each as often as another.
+    fn sku(&self, number: u128) -> Cow<'static, str> {
+        match number.checked_rem(u128::from(self.requests.skus)) {
+            Some(which) if self.requests.skus > 1 => Cow::Owned(format!("{}-{which}", self.requests.sku)),
+            Some(_) | None => Cow::Borrowed(self.requests.sku),
+        }
+    }
+
     async fn exchange(&mut self) -> Result<()> {
         let number = self.random.u128(..);
         let body = format!(
-            r#"{{"campaign_id":"bench","order_no":"{number:032x}","account":"account-{:06x}","lines":[{{"sku":"{}","quantity":1}}]}}"#,
+            r#"{{"campaign_id":"{}","order_no":"{number:032x}","account":"account-{:06x}","lines":[{{"sku":"{}","quantity":1}}]}}"#,
+            self.requests.campaign,
             number >> 104,
-            self.requests.sku
+            self.sku(number)
         );
         let request = format!(
             "POST {} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -1,9 +1,14 @@
 //! `holdfast bench`: what this machine can do, with floors and ceilings measured in the same run.
 
+mod buckets;
 mod engine;
+mod floor;
 mod limits;
 mod load;
+mod paths;
 mod report;
+mod scrape;
+mod stage;
 
 use std::process::ExitCode;
 
@@ -13,12 +18,16 @@ use clap::Subcommand;
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Paths(paths::Args),
+    Buckets(buckets::Args),
     Limits(limits::Args),
 }
 
 /// Measures and prints.
 pub(crate) async fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Paths(args) => paths::run(args).await,
+        Command::Buckets(args) => buckets::run(args).await,
         Command::Limits(args) => limits::run(args).await,
     }
 }

@@ -43,12 +43,21 @@ pub(crate) struct Spread {
     max: f64,
 }
 
+impl Spread {
+    pub(crate) const fn bounds(self) -> (f64, f64) {
+        (self.min, self.max)
+    }
+}
+
+/// What the embedded store promises.
+pub(crate) const SQLITE_DURABILITY: &str = "journal_mode WAL, synchronous FULL: a flush before every answer";
+
 /// What the figures were measured in.
 #[derive(Debug, Serialize)]
 pub(crate) struct Environment {
     pub(crate) processors: usize,
     pub(crate) store: String,
-    pub(crate) durability: &'static str,
+    pub(crate) durability: String,
     pub(crate) stock: u64,
     pub(crate) limits: &'static str,
     pub(crate) stored_orders: u64,

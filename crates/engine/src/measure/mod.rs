@@ -129,6 +129,14 @@ impl View {
         out.add("holdfast_lanes_alive", "Lanes with work.", &one(of_count(seen.alive)))?;
         out.add("holdfast_lane_depth_commands", "Commands that wait in lanes.", &depth)?;
         out.add("holdfast_lane_oldest_age_seconds", "How long the oldest command of any lane waits.", &age)?;
+        let queues = shared.queues.seen();
+        out.add(
+            "holdfast_queue_depth_orders",
+            "Orders that wait in queues, as far as this node knows them.",
+            &one(of_count(queues.depth)),
+        )?;
+        let oldest = queues.oldest.map_or(0.0, |taken_in| seconds_between(taken_in, self.0.store().now()));
+        out.add("holdfast_queue_oldest_age_seconds", "How long the oldest of them waits.", &one(oldest))?;
         out.add(
             "holdfast_entry_keys_in_flight",
             "Order keys that are being placed now.",

@@ -58,6 +58,8 @@ pub struct Sample {
     pub lane_depth: [usize; 2],
     /// How long the oldest of them waits, in milliseconds.
     pub lane_age_ms: [f64; 2],
+    /// Orders that wait in queues, at the end, as far as this node knows them.
+    pub queue_depth: usize,
     /// How long placing commands waited in their lane.
     pub lane_wait: Times,
     /// How long batches waited for their locks.
@@ -184,6 +186,7 @@ impl Engine {
             lanes: lanes.alive,
             lane_depth: lanes.depth,
             lane_age_ms: lanes.oldest.map(|age| age.as_secs_f64() * 1e3),
+            queue_depth: self.shared.queues.seen().depth,
             lane_wait: Times::of(&marks.lane_wait.since(&before.lane_wait)),
             lock_wait: Times::of(&marks.lock_wait.since(&before.lock_wait)),
             lock_hold: Times::of(&marks.lock_hold.since(&before.lock_hold)),
@@ -219,6 +222,7 @@ mod tests {
             lanes: 0,
             lane_depth: [0; 2],
             lane_age_ms: [0.0; 2],
+            queue_depth: 0,
             lane_wait: Times::default(),
             lock_wait: Times::default(),
             lock_hold: Times::default(),

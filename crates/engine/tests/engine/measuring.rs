@@ -68,7 +68,7 @@ async fn what_fails_and_what_is_cut_in_two_is_counted() {
     settle().await;
     let (second, third) = (run(bad), run(request("3", "ann", &[("A", 1)])));
     settle().await;
-    assert_eq!(waiting(&sale), 2);
+    assert_eq!(waiting(&sale), 2.0);
     hold.notify_one();
     first.await.unwrap().unwrap();
     second.await.unwrap().unwrap_err();
@@ -78,12 +78,16 @@ async fn what_fails_and_what_is_cut_in_two_is_counted() {
     assert_eq!(metrics.lane_wait.of(Class::Placing).seen().count(), 4);
 }
 
-/// Commands that wait in lanes, as the exposition says.
-fn waiting(sale: &Sale) -> usize {
+/// A number as the exposition says it.
+fn shown(sale: &Sale, series: &str) -> f64 {
     let text = Metrics::new(sale.engine.exposed()).text(Format::PrometheusText).unwrap();
-    let series = "holdfast_lane_depth_commands{class=\"placing\"} ";
-    let line = text.lines().find_map(|line| line.strip_prefix(series)).unwrap();
-    line.parse::<f64>().unwrap() as usize
+    let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
+}
+
+/// Commands that wait in lanes.
+fn waiting(sale: &Sale) -> f64 {
+    shown(sale, "holdfast_lane_depth_commands{class=\"placing\"}")
 }
 
 #[tokio::test]
@@ -101,7 +105,7 @@ async fn who_is_turned_away_is_counted_by_the_bound() {
     settle().await;
     let second = run("2");
     settle().await;
-    assert_eq!(waiting(&sale), 1);
+    assert_eq!(waiting(&sale), 1.0);
     sale.place(request("3", "ann", &[("A", 1)])).await.unwrap_err();
     assert_eq!(sale.engine.metrics().overloads.of(Overload::LaneDepth).get(), 1);
     assert_eq!(sale.engine.metrics().failed.of(Failure::Overloaded).get(), 1);
@@ -129,4 +133,22 @@ async fn a_sample_is_kept_each_second() {
     assert!(samples.iter().map(|sample| sample.placed).sum::<u64>() >= 2, "{samples:?}");
     assert!(samples.iter().all(|sample| sample.lane_depth == [0, 0] && sample.lanes == 0));
     assert!(samples.iter().any(|sample| sample.placing.count > 0 && sample.batch_commands == 1.0));
+}
+
+#[tokio::test]
+async fn a_queue_shows_its_depth_its_age_and_who_was_landed() {
+    let sale = Sale::open(Policy::default(), Config::default()).await;
+    sale.queued_pool("A", 2, 1).await;
+    for order_no in ["1", "2", "3"] {
+        sale.place(request(order_no, "ann", &[("A", 1)])).await.unwrap();
+    }
+    sale.clock.advance_millis(1_500);
+    assert_eq!(shown(&sale, "holdfast_queue_depth_orders"), 3.0);
+    assert_eq!(shown(&sale, "holdfast_queue_oldest_age_seconds"), 1.5);
+    assert_eq!(shown(&sale, "holdfast_orders_placed_total{state=\"queued\"}"), 3.0);
+    sale.engine.land_queued().await;
+    assert_eq!(shown(&sale, "holdfast_queue_depth_orders"), 0.0);
+    assert_eq!(shown(&sale, "holdfast_queue_landed_orders_total{state=\"held\"}"), 2.0);
+    assert_eq!(shown(&sale, "holdfast_queue_landed_orders_total{state=\"failed\"}"), 1.0);
+    assert_eq!(shown(&sale, "holdfast_queue_wait_seconds_sum"), 4.5);
 }

@@ -1,0 +1,195 @@
+//! `holdfast bench buckets`: how many buckets a hot pool should have on this database, and why.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::engine;
+use super::paths::Figures;
+use super::paths::measure::{self, Load, Turn, Variant};
+use super::report::Environment;
+use super::stage::Stage;
+use crate::output::{self, Format};
+
+/// Numbers of buckets that are tried.
+const TRIED: [u32; 6] = [1, 2, 4, 8, 16, 32];
+/// The knee is the smallest number that reaches this share of the best: more buckets cost whoever must look
+/// at all of them, and fragments.
+const ENOUGH: f64 = 0.9;
+
+/// The path whose buckets are tried.
+const PATH: &str = "batched";
+
+/// Find the number of buckets for a hot pool on this database
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "One hot pool over 1, 2, 4 … 32 buckets, in rounds that take turns; figures are medians.\n\n\
+                        Example:\n  holdfast bench buckets --rounds 5"
+)]
+pub(crate) struct Args {
+    /// Rounds of each measurement
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of one measurement
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Connections, one order a request
+    #[arg(long, default_value_t = 256)]
+    connections: usize,
+    /// Where the random order numbers begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Report {
+    environment: Environment,
+    path: &'static str,
+    buckets: Vec<Figures>,
+    knee: u32,
+    reason: String,
+}
+
+/// Measures and prints.
+pub(crate) async fn run(args: Args) -> Result<ExitCode> {
+    let stage = Stage::Sqlite;
+    let report = measured(&args, &stage).await?;
+    match args.format {
+        Format::Json => output::print_json(&report)?,
+        Format::Text => output::print(text(&report)?.trim_end())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
+    let bar = output::progress(args.rounds * TRIED.len(), "bench buckets");
+    let variants = TRIED.map(|buckets| Variant { path: PATH, buckets, pools: 1 });
+    let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); TRIED.len()];
+    for round in 0..args.rounds {
+        let seed = args.seed.wrapping_add(u64::try_from(round)? << 32);
+        let seconds = Duration::from_secs_f64(args.seconds);
+        let load = Load { connections: args.connections, seconds, seed, crash: false };
+        for (variant, turns) in variants.iter().zip(&mut turns) {
+            turns.push(measure::turn(stage, *variant, load).await.with_context(|| variant.name())?);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    let buckets: Vec<Figures> =
+        variants.iter().zip(&turns).map(|(variant, of)| Figures::of(*variant, of)).collect();
+    let (knee, reason) = knee(&buckets).context("nothing was measured")?;
+    let (store, durability) = stage.describe();
+    let environment = Environment {
+        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        store,
+        durability,
+        stock: engine::SUPPLY,
+        limits: "no account limits",
+        stored_orders: 0,
+        connections: args.connections,
+        distribution: "one hot pool; random order numbers, 128 bits",
+        rounds: args.rounds,
+        seconds_a_round: args.seconds,
+        seed: args.seed,
+    };
+    Ok(Report { environment, path: PATH, buckets, knee, reason })
+}
+
+/// The number, and why it is that one.
+fn knee(figures: &[Figures]) -> Option<(u32, String)> {
+    let best = figures.iter().max_by(|a, b| a.holds_rps.total_cmp(&b.holds_rps))?;
+    let knee = figures.iter().find(|of| of.holds_rps >= best.holds_rps * ENOUGH)?;
+    let one = figures.first()?;
+    let next = figures.iter().find(|of| of.buckets > knee.buckets);
+    let mut reason = format!(
+        "{} of {} holds/s, the best of all tried (with {})",
+        percent(knee.holds_rps / best.holds_rps),
+        best.holds_rps.round(),
+        best.buckets
+    );
+    if knee.buckets > one.buckets {
+        let _ = write!(reason, ", {:.1} times one bucket", knee.holds_rps / one.holds_rps);
+    }
+    if let Some(next) = next {
+        let gain = next.holds_rps / knee.holds_rps - 1.0;
+        let _ = write!(reason, "; {} buckets give {:+.0} %", next.buckets, gain * 100.0);
+    }
+    let _ = write!(
+        reason,
+        ". With {} an order waits longest at the {} ({:.1} ms of lane, {:.1} ms for the lock, {:.1} ms under it), with \
+         {:.0} orders a transaction.",
+        knee.buckets,
+        knee.queues_at,
+        knee.waits_ms.lane,
+        knee.waits_ms.lock,
+        knee.waits_ms.commit,
+        knee.batch_size_mean
+    );
+    Some((knee.buckets, reason))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn text(report: &Report) -> Result<String> {
+    let mut out = String::new();
+    writeln!(out, "{}, {}\n", report.environment.store, report.path)?;
+    writeln!(
+        out,
+        "{:>7} {:>10} {:>8} {:>9} {:>7}  {:<9}",
+        "buckets", "holds/s", "p99 ms", "lock p99", "batch", "queues at"
+    )?;
+    for of in &report.buckets {
+        writeln!(
+            out,
+            "{:>7} {:>10.0} {:>8.1} {:>9.1} {:>7.1}  {:<9}",
+            of.buckets, of.holds_rps, of.p99_ms, of.lock_wait_p99_ms, of.batch_size_mean, of.queues_at
+        )?;
+    }
+    writeln!(out, "\nUse {}: {}", report.knee, report.reason)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::paths::measure::Waits;
+    use super::*;
+
+    fn figures(rates: &[(u32, f64)]) -> Vec<Figures> {
+        let turn = |holds_rps| Turn {
+            holds_rps,
+            accepted_rps: None,
+            p50_ms: 1.0,
+            p99_ms: 2.0,
+            p999_ms: 3.0,
+            lock_wait_p99_ms: 1.0,
+            batch_size_mean: 10.0,
+            waits: Waits { lane: 2.0, ..Waits::default() },
+            recovery: None,
+        };
+        let of = |(buckets, rate): &(u32, f64)| {
+            Figures::of(Variant { path: "batched", buckets: *buckets, pools: 1 }, &[turn(*rate)])
+        };
+        rates.iter().map(of).collect()
+    }
+
+    #[test]
+    fn the_knee_is_the_smallest_number_that_is_nearly_the_best() {
+        let (knee, reason) = knee(&figures(&[(1, 100.0), (2, 190.0), (4, 200.0), (8, 195.0)])).unwrap();
+        assert_eq!(knee, 2);
+        assert!(
+            reason.contains("95 % of 200 holds/s") && reason.contains("1.9 times one bucket"),
+            "{reason}"
+        );
+        assert!(reason.contains("4 buckets give +5 %") && reason.contains("at the lane"), "{reason}");
+        assert_eq!(super::knee(&figures(&[(1, 100.0), (2, 101.0)])).unwrap().0, 1);
+        assert!(super::knee(&[]).is_none());
+    }
+}
