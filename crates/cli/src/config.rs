@@ -9,11 +9,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, CommandFactory, Subcommand};
+use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Subcommand};
 use serde::Serialize;
 
 use crate::database::Url;
 use crate::output::{self, Format};
+use crate::serve;
 
 /// The file that is read when none is named, if it is there.
 const FILE: &str = "holdfast.toml";
@@ -34,7 +35,7 @@ pub(crate) enum Command {
 /// Print the configuration that `serve` would have here, and where each value comes from
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Flags win over the environment (HOLDFAST_…), that over the file, that over the \
-                        defaults.\nSecrets are not shown. Exit status 2 if the configuration cannot be served.\n\n\
+                        defaults.\nSecrets are not shown. Nothing is opened but certificates. Exit status 2 if it cannot be served.\n\n\
                         Example:\n  holdfast config check --config /etc/holdfast/holdfast.toml")]
 pub(crate) struct CheckArgs {
     /// The file; without it ./holdfast.toml is read if it is there
@@ -58,11 +59,13 @@ pub(crate) fn matches(command: clap::Command, line: Vec<OsString>) -> Result<Arg
 pub(crate) fn run<C: CommandFactory>(command: Command) -> Result<ExitCode> {
     let Command::Check(args) = command;
     let file = File::find(&C::command(), args.config.as_deref())?;
-    let effective = effective::<C>(file.as_ref())?;
+    let (effective, served) = effective::<C>(file.as_ref())?;
     match args.format {
         Format::Json => output::print_json(&effective)?,
         Format::Text => output::print(&text(&effective))?,
     }
+    // It is shown also where it cannot be served: then it is seen where the value comes from.
+    served.checked()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,7 +83,8 @@ struct Setting {
     source: String,
 }
 
-fn effective<C: CommandFactory>(file: Option<&File>) -> Result<Effective> {
+/// The configuration to show, and the arguments that `serve` would have.
+fn effective<C: CommandFactory>(file: Option<&File>) -> Result<(Effective, serve::Args)> {
     let line = vec![OsString::from("holdfast"), OsString::from(SERVE)];
     let first = C::command().try_get_matches_from(line.clone())?;
     let (_, alone) = first.subcommand().context("no serve")?;
@@ -112,7 +116,8 @@ fn effective<C: CommandFactory>(file: Option<&File>) -> Result<Effective> {
         });
         options.insert(option.key, Setting { value, source });
     }
-    Ok(Effective { file: file.map(|file| file.path.clone()), options })
+    let effective = Effective { file: file.map(|file| file.path.clone()), options };
+    Ok((effective, serve::Args::from_arg_matches(full)?))
 }
 
 fn text(effective: &Effective) -> String {
@@ -302,7 +307,7 @@ mod tests {
     fn a_database_is_shown_without_its_password() {
         let shown = |text: &str| {
             let file = parse(&format!("database = \"{text}\"")).unwrap();
-            effective::<Cli>(Some(&file)).unwrap().options["database"].value.clone().unwrap()
+            effective::<Cli>(Some(&file)).unwrap().0.options["database"].value.clone().unwrap()
         };
         assert_eq!(shown("postgres://shop:hush@db/sale"), "postgres://shop@db/sale");
         assert_eq!(shown("postgres//shop:hush@db/sale"), HIDDEN);
@@ -320,8 +325,8 @@ mod tests {
     fn the_example_file_names_every_option_and_sets_the_defaults() {
         let text = include_str!("../../../deploy/holdfast.toml");
         let file = parse(text).unwrap();
-        let with = effective::<Cli>(Some(&file)).unwrap();
-        let without = effective::<Cli>(None).unwrap();
+        let (with, _) = effective::<Cli>(Some(&file)).unwrap();
+        let (without, _) = effective::<Cli>(None).unwrap();
         for (key, setting) in &without.options {
             assert_eq!(with.options[key].value, setting.value, "{key}");
             let named = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));

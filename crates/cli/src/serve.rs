@@ -115,11 +115,48 @@ impl From<String> for Hidden {
     }
 }
 
+/// Options that can be served, as far as it can be told before anything is opened.
+pub(crate) struct Checked {
+    config: Config,
+    database: database::Url,
+    tls: Option<Arc<Tls>>,
+    state: PathBuf,
+}
+
 impl Args {
     /// The certificate, if there is one to be. A bad one is known before anything is opened.
     fn tls(&self) -> Result<Option<Arc<Tls>>> {
         let pair = self.tls_cert.as_ref().zip(self.tls_key.as_ref());
         Ok(pair.map(|(certificate, key)| Tls::load(certificate, key)).transpose()?.map(Arc::new))
+    }
+
+    /// Everything that can be found wrong before anything is opened.
+    pub(crate) fn checked(&self) -> Result<Checked> {
+        log_filter(&self.log)?;
+        let database = database::Url::parse(&self.database)?;
+        let mut payment_secrets: BTreeMap<String, Vec<Secret>> = BTreeMap::new();
+        for (provider, secret) in self.payment_secrets()? {
+            payment_secrets.entry(provider).or_default().push(Secret::new(secret));
+        }
+        let auth = match self.auth {
+            Auth::On => ServerAuth::Keys,
+            Auth::Off => ServerAuth::Off,
+        };
+        let config = Config {
+            listen: self.listen,
+            auth,
+            payment_secrets,
+            limits: Limits::default(),
+            constant_answer: self.constant_answer,
+        };
+        config.check()?;
+        let tls = self.tls()?;
+        let state = self.state_file.clone().unwrap_or_else(|| database.state_file());
+        let directory = state.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+            bail!("{}: there is no such directory for the state file", directory.display());
+        }
+        Ok(Checked { config, database, tls, state })
     }
 
     /// The providers' secrets. Checked here and not by the parser of arguments, whose message would show a
@@ -142,26 +179,8 @@ impl Args {
 /// Runs until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     log_to_stderr(args.log_format, &args.log)?;
-    let database = database::Url::parse(&args.database)?;
-    let mut payment_secrets: BTreeMap<String, Vec<Secret>> = BTreeMap::new();
-    for (provider, secret) in args.payment_secrets()? {
-        payment_secrets.entry(provider).or_default().push(Secret::new(secret));
-    }
-    let limits = Limits::default();
-    let mut config = Config {
-        listen: args.listen,
-        auth: ServerAuth::Off,
-        payment_secrets,
-        limits,
-        constant_answer: args.constant_answer,
-    };
-    if args.auth == Auth::On {
-        config.auth = ServerAuth::Keys;
-    }
-    config.check()?;
-    let tls = args.tls()?;
+    let Checked { config, database, tls, state } = args.checked()?;
     let store = database.open(random_id()?).await?;
-    let state = args.state_file.clone().unwrap_or_else(|| database.state_file());
     state_file::check(&*store, &state, random_id()?).await?;
     let listener =
         TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -240,8 +259,12 @@ async fn stop(signals: Signals, engine: &Engine, deadline: Duration) -> Result<(
     Ok(())
 }
 
+fn log_filter(filter: &str) -> Result<tracing_subscriber::EnvFilter> {
+    tracing_subscriber::EnvFilter::try_new(filter).context("the log's filter")
+}
+
 fn log_to_stderr(format: LogFormat, filter: &str) -> Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter).context("the log's filter")?;
+    let filter = log_filter(filter)?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.with_ansi(false).init(),

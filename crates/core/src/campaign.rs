@@ -1,6 +1,9 @@
 //! Campaigns: a sale with a window, switches and an explicit, stored policy.
 
-use crate::id::CampaignId;
+use std::collections::BTreeMap;
+
+use crate::id::{CampaignId, LimitName};
+use crate::limit::{Ceilings, Limits};
 use crate::time::Timestamp;
 
 /// What a place does with stock.
@@ -86,6 +89,12 @@ pub struct Policy {
     pub queue_limit: u64,
     /// How long an order may wait in the queue, in milliseconds. Fixed when the order is taken in.
     pub queue_wait_ms: u32,
+    /// What a key of each name that orders carry may have; each limits something.
+    pub key_limits: BTreeMap<LimitName, Limits>,
+    /// Most orders of an account that a node lets in a second.
+    pub order_rate_per_account: Option<u32>,
+    /// Most orders that a node lets in a second.
+    pub order_rate: Option<u32>,
 }
 
 impl Default for Policy {
@@ -107,14 +116,22 @@ impl Default for Policy {
             account_open_holds: None,
             queue_limit: 100_000,
             queue_wait_ms: 30_000,
+            key_limits: BTreeMap::new(),
+            order_rate_per_account: None,
+            order_rate: None,
         }
     }
 }
 
 impl Policy {
-    /// Whether accounts are counted at all. Only then are usage rows kept.
-    pub const fn limits_accounts(&self) -> bool {
-        self.account_limit.is_some() || self.account_open_holds.is_some()
+    /// What an account may have.
+    pub const fn account_limits(&self) -> Limits {
+        Limits { units: self.account_limit, open_holds: self.account_open_holds }
+    }
+
+    /// Whether anything is counted at all. Only for what is limited are usage rows kept.
+    pub fn limits_anything(&self) -> bool {
+        self.account_limits().any() || !self.key_limits.is_empty()
     }
 
     /// When a hold that ends at `end` may be released: not before the grace is over.
@@ -154,9 +171,8 @@ pub struct Campaign {
     pub policy: Policy,
     /// What the operator has switched.
     pub switches: Switches,
-    /// The greatest account limit ever in force; none if there was a time without one. Against this
-    /// INV8 is checked, since a lowered limit does not undo what was sold before.
-    pub account_limit_ceiling: Option<u64>,
+    /// The most that its limits ever allowed.
+    pub ceilings: Ceilings,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.

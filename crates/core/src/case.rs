@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::campaign::spelled;
 use crate::id::{CaseId, Operator, OrderId, PoolId};
+use crate::order::{Notice, Order};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
 
@@ -12,6 +13,10 @@ use crate::time::Timestamp;
 pub enum CaseKind {
     /// The authority stands on older data than it once had: it was restored, or a file was put back.
     Incarnation,
+    /// An order's number came again with other content while the order holds or bought stock.
+    OrderMismatch,
+    /// A payment succeeded for an order that was paid before.
+    ChargedTwice,
 }
 
 /// Whether somebody still has to act.
@@ -31,7 +36,9 @@ pub enum CaseAction {
 }
 
 spelled! {
-    CaseKind { Incarnation = "incarnation" }
+    CaseKind {
+        Incarnation = "incarnation", OrderMismatch = "order_mismatch", ChargedTwice = "charged_twice",
+    }
     CaseState { Open = "open", Resolved = "resolved" }
     CaseAction { Acknowledge = "acknowledge" }
 }
@@ -41,20 +48,21 @@ impl CaseKind {
     pub const fn halts(self) -> bool {
         match self {
             Self::Incarnation => true,
+            Self::OrderMismatch | Self::ChargedTwice => false,
         }
     }
 
     /// What is suggested to the person.
     pub const fn suggested(self) -> CaseAction {
         match self {
-            Self::Incarnation => CaseAction::Acknowledge,
+            Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice => CaseAction::Acknowledge,
         }
     }
 
     /// Whether the action fits the case.
     pub const fn allows(self, action: CaseAction) -> bool {
         match (self, action) {
-            (Self::Incarnation, CaseAction::Acknowledge) => true,
+            (Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice, CaseAction::Acknowledge) => true,
         }
     }
 }
@@ -97,6 +105,47 @@ impl Case {
         Self { id, kind, pool: None, order: None, evidence, opened_at, resolution: None }
     }
 
+    /// The case of an order whose number came again with other content.
+    pub fn order_mismatch(order: &Order, fields: &[String], at: Timestamp) -> Self {
+        let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+        Self::of_order(CaseKind::OrderMismatch, order, &format!(r#","fields":[{}]"#, fields.join(",")), at)
+    }
+
+    /// The case of an order that was paid once more.
+    pub fn charged_twice(order: &Order, notice: &Notice, at: Timestamp) -> Self {
+        let mut more = format!(
+            r#","provider":{},"payment_id":{},"event_id":{}"#,
+            quoted(notice.provider.as_str()),
+            quoted(notice.payment_id.as_str()),
+            quoted(notice.event_id.as_str())
+        );
+        if let (Some(amount), Some(currency)) = (notice.amount_minor, &notice.currency) {
+            more += &format!(r#","amount_minor":{amount},"currency":{}"#, quoted(currency));
+        }
+        Self::of_order(CaseKind::ChargedTwice, order, &more, at)
+    }
+
+    /// A case about an order. Its id is made of the order's and the kind, so that an order has one case of
+    /// a kind, whoever raises it and however often.
+    fn of_order(kind: CaseKind, order: &Order, more: &str, at: Timestamp) -> Self {
+        let mark = match kind {
+            CaseKind::Incarnation => 0,
+            CaseKind::OrderMismatch => 1,
+            CaseKind::ChargedTwice => 2,
+        };
+        // Above the random half of an id, where ids of orders differ by the clock only.
+        let id = CaseId(order.id.0 ^ (mark << ORDER_CASE_SHIFT));
+        let evidence = format!(
+            r#"{{"campaign_id":{},"order_no":{},"account":{},"state":"{}","version":{}{more}}}"#,
+            quoted(order.key.campaign.as_str()),
+            quoted(order.key.order_no.as_str()),
+            quoted(order.account.as_str()),
+            order.state.as_str(),
+            order.version
+        );
+        Self { order: Some(order.id), ..Self::open(id, kind, evidence.into(), at) }
+    }
+
     /// Whether somebody still has to act.
     pub const fn state(&self) -> CaseState {
         match self.resolution {
@@ -128,6 +177,14 @@ impl Case {
             }
         }
     }
+}
+
+/// Where the kind stands in the id of an order's case.
+const ORDER_CASE_SHIFT: u32 = 64;
+
+/// A text as JSON. Identifiers and pointers hold no control characters.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::id::{
     Account, AdjustmentId, AttemptId, CampaignId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
     Sku,
 };
+use crate::limit::LimitKeys;
 use crate::order::{Disposition, Money, Notice, Order, Refund};
 use crate::refusal::Refusal;
 use crate::stock::{Bucket, BucketKey, Path, Pool};
@@ -53,6 +54,8 @@ pub struct Place {
     pub hold_seconds: Option<u32>,
     /// What must be paid.
     pub amount_due: Option<Money>,
+    /// Keys besides the account that limits may be on.
+    pub limit_keys: LimitKeys,
     /// Kept as sent; not part of the content.
     pub metadata: Option<Arc<str>>,
     /// Which bucket of a pool to try first: taken modulo the number of buckets.

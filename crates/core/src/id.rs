@@ -99,6 +99,10 @@ text_id! {
     PaymentId,
     /// Who did it: an operator's name.
     Operator,
+    /// The name of a key that orders carry and a policy may limit: `device`, `address`.
+    LimitName,
+    /// A key that an order carries, as the client sent it. It is hashed before it is kept.
+    LimitKey,
 }
 
 macro_rules! number_id {
@@ -137,6 +141,8 @@ number_id! {
     PoolId,
     /// A case, made by Holdfast.
     CaseId,
+    /// A key that an order carries, hashed: what it was cannot be read from it.
+    HashedKey,
     /// An authority from its first start, or from the restore that made it, to the next.
     Incarnation,
 }

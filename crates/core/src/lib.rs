@@ -12,6 +12,7 @@ pub mod decide;
 pub mod id;
 pub mod invariant;
 pub mod ledger;
+pub mod limit;
 pub mod order;
 pub mod refusal;
 pub mod snapshot;

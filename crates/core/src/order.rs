@@ -6,6 +6,7 @@ use crate::campaign::spelled;
 use crate::id::{
     Account, AttemptId, EventId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider, RefundId, Sku,
 };
+use crate::limit::LimitKeys;
 use crate::stock::BucketKey;
 use crate::time::Timestamp;
 
@@ -59,6 +60,10 @@ pub enum Reason {
     AccountLimit,
     /// The account has too many open holds (a queued order's refusal).
     AccountOpenHolds,
+    /// A key that it carries may not have as much.
+    KeyLimit,
+    /// A key that it carries has too many open holds (a queued order's refusal).
+    KeyOpenHolds,
     /// It waited too long in the queue.
     QueueTimeout,
     /// The campaign was not selling (a queued order's refusal).
@@ -80,6 +85,7 @@ spelled! {
         Cancelled = "cancelled", Operator = "operator", Expired = "expired",
         PaymentFailed = "payment_failed", ReviewEnded = "review_ended", SoldOut = "sold_out",
         AccountLimit = "account_limit", AccountOpenHolds = "account_open_holds",
+        KeyLimit = "key_limit", KeyOpenHolds = "key_open_holds",
         QueueTimeout = "queue_timeout", CampaignClosed = "campaign_closed", Retaken = "retaken",
         Confirmed = "confirmed", PaymentDoubtful = "payment_doubtful",
         PaymentUnknown = "payment_unknown", PaymentLate = "payment_late",
@@ -266,11 +272,11 @@ pub struct RefundDue {
 /// What was missing when an order was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
-    /// The line, from 1.
+    /// The line, from 1; where a key's limit was reached, the key's place among the order's keys.
     pub line: u32,
-    /// Units that the order asks for.
+    /// Units, or open holds, that the order asks for.
     pub requested: u64,
-    /// Units that there were.
+    /// How many there were.
     pub available: u64,
 }
 
@@ -315,6 +321,8 @@ pub struct Order {
     pub refunds: Vec<RefundMade>,
     /// What was missing, on a recorded refusal.
     pub shortage: Option<Shortage>,
+    /// Keys besides the account that limits may be on.
+    pub limit_keys: LimitKeys,
     /// The client's own JSON object, kept as sent.
     pub metadata: Option<Arc<str>>,
     /// When it was placed.
@@ -323,7 +331,7 @@ pub struct Order {
     pub updated_at: Timestamp,
 }
 
-/// What an order counts for against its account's limits.
+/// What an order counts for against limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Units held, in review or sold and not refunded.
@@ -346,7 +354,7 @@ impl Order {
         keys
     }
 
-    /// What the order counts for against its account's limits. Refunded and released units count no more.
+    /// What the order counts for against limits. Refunded and released units count no more.
     pub fn usage(&self) -> Usage {
         let units = |line: &Line| u64::from(line.quantity.saturating_sub(line.refunded));
         match self.state {
@@ -356,6 +364,11 @@ impl Order {
             State::Sold => Usage { units: self.lines.iter().map(units).sum(), open_holds: 0 },
             State::Queued | State::Refunded | State::Released | State::Failed => Usage::default(),
         }
+    }
+
+    /// Whether it holds or bought stock that has not come back.
+    pub fn has_stock(&self) -> bool {
+        matches!(self.state, State::Held | State::InReview | State::Sold)
     }
 
     /// Whether a success of this payment is recorded.

@@ -1,5 +1,6 @@
 //! Refusals: business answers with stable codes, ordered by precedence. They are outcomes, not errors.
 
+use crate::id::LimitName;
 use crate::order::{Order, Reason, Shortage, State};
 
 /// A field of a request that differs from what its key is bound to, as a JSON pointer.
@@ -54,6 +55,12 @@ pub enum Refusal {
         /// How many may.
         limit: u64,
     },
+    /// A key that the order carries has too many open holds. The shortage's line is the key's place among
+    /// the order's keys.
+    KeyOpenHolds(LimitName, Shortage),
+    /// A key that the order carries may not have as many units. The shortage's line is the key's place
+    /// among the order's keys.
+    KeyLimit(LimitName, Shortage),
     /// There is too little stock.
     SoldOut(Shortage),
     /// The order waited too long in the queue.
@@ -97,6 +104,8 @@ impl Refusal {
             Some(Reason::SoldOut) => Self::SoldOut(shortage),
             Some(Reason::AccountLimit) => Self::AccountLimit(shortage),
             Some(Reason::AccountOpenHolds) => Self::AccountOpenHolds { limit: shortage.available },
+            Some(Reason::KeyOpenHolds) => of_key(order, shortage, Self::KeyOpenHolds),
+            Some(Reason::KeyLimit) => of_key(order, shortage, Self::KeyLimit),
             Some(Reason::QueueTimeout) => Self::QueueTimeout,
             Some(Reason::CampaignClosed) => Self::CampaignClosed,
             Some(Reason::Cancelled) => Self::Cancelled,
@@ -124,4 +133,10 @@ impl Refusal {
             State::Failed => Some(Self::of_failed(order)),
         }
     }
+}
+
+/// A refusal that names the key which stands in the shortage's place among the order's keys.
+fn of_key(order: &Order, shortage: Shortage, refusal: fn(LimitName, Shortage) -> Refusal) -> Refusal {
+    let place = usize::try_from(shortage.line).unwrap_or(usize::MAX).saturating_sub(1);
+    order.limit_keys.keys().nth(place).map_or(Refusal::AlreadyFailed, |name| refusal(name.clone(), shortage))
 }

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::campaign::Campaign;
+use crate::case::Case;
 use crate::command::{Adjust, Command, OrderAction};
 use crate::id::{
     Account, AdjustmentId, CampaignId, EventId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider, Sku,
 };
 use crate::ledger::Entry;
+use crate::limit::{LimitKeys, Limited, limited_of};
 use crate::order::{Order, PaymentOutcome, Usage};
 use crate::stock::{Bucket, BucketKey, Pool};
 
@@ -40,13 +42,13 @@ impl LockSet {
     }
 }
 
-/// An account's usage row: kept only in campaigns that limit accounts.
+/// A usage row: kept only for what its campaign limits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UsageKey {
     /// The campaign.
     pub campaign: CampaignId,
-    /// The account.
-    pub account: Account,
+    /// Whose usage.
+    pub limited: Limited,
 }
 
 /// Where a provider's event was recorded.
@@ -81,7 +83,7 @@ pub struct Snapshot {
     pub orders: BTreeMap<OrderId, Arc<Order>>,
     /// Orders by key.
     pub order_keys: BTreeMap<OrderKey, OrderId>,
-    /// Usage of limited accounts; absent = none.
+    /// Usage of what is limited; absent = none.
     pub usage: BTreeMap<UsageKey, Usage>,
     /// Events known.
     pub events: BTreeMap<(Provider, EventId), OrderId>,
@@ -93,6 +95,40 @@ pub struct Snapshot {
     pub queue_lengths: BTreeMap<PoolId, u64>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
     pub halted: bool,
+}
+
+impl Snapshot {
+    /// The usage rows that a batch needs once its orders and campaigns are loaded, in order and each once:
+    /// those of what it places, and of the orders that it may change.
+    pub fn usage_of(&self, commands: &[Command]) -> Vec<UsageKey> {
+        let mut keys = Vec::new();
+        for command in commands {
+            // What is queued is judged when it lands.
+            if let Command::Place(place) = command
+                && place.intake.is_none()
+            {
+                self.add_usage(&mut keys, &place.key.campaign, &place.account, &place.limit_keys);
+            }
+        }
+        for order in self.orders.values() {
+            self.add_usage(&mut keys, &order.key.campaign, &order.account, &order.limit_keys);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    fn add_usage(
+        &self,
+        keys: &mut Vec<UsageKey>,
+        campaign: &CampaignId,
+        account: &Account,
+        limit_keys: &LimitKeys,
+    ) {
+        let Some(known) = self.campaigns.get(campaign) else { return };
+        let limited = limited_of(&known.policy, account, limit_keys);
+        keys.extend(limited.map(|(limited, _)| UsageKey { campaign: campaign.clone(), limited }));
+    }
 }
 
 /// What a batch needs to read, worked out once for every store.
@@ -108,8 +144,6 @@ pub struct Needs<'a> {
     pub pool_addresses: BTreeSet<(&'a CampaignId, &'a Sku, &'a Location)>,
     /// Campaigns named by commands.
     pub campaigns: BTreeSet<&'a CampaignId>,
-    /// Accounts named by commands.
-    pub accounts: BTreeSet<(&'a CampaignId, &'a Account)>,
     /// Events.
     pub events: BTreeSet<(&'a Provider, &'a EventId)>,
     /// Payments.
@@ -121,8 +155,8 @@ pub struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    /// What these commands need to read. Campaigns, accounts and pools of orders that are looked up by
-    /// id come on top: they are known only when the orders are read.
+    /// What these commands need to read. Campaigns and pools of orders that are looked up by id come on
+    /// top, and usage rows ([`Snapshot::usage_of`]): they are known only when the orders are read.
     pub fn of(commands: &'a [Command]) -> Self {
         let mut needs = Self::default();
         for command in commands {
@@ -130,11 +164,9 @@ impl<'a> Needs<'a> {
                 Command::Place(place) => {
                     needs.order_keys.insert(&place.key);
                     needs.campaigns.insert(&place.key.campaign);
-                    match place.intake {
-                        // Limits are judged when the order lands.
-                        Some(intake) => needs.queues.insert(intake.pool),
-                        None => needs.accounts.insert((&place.key.campaign, &place.account)),
-                    };
+                    if let Some(intake) = place.intake {
+                        needs.queues.insert(intake.pool);
+                    }
                     needs.pools.extend(place.lines.iter().map(|line| line.pool));
                 }
                 Command::Order(command) => {
@@ -193,12 +225,14 @@ pub struct Changes {
     pub payments: Vec<PaymentRow>,
     /// New adjustments.
     pub adjustments: Vec<Adjust>,
+    /// Cases to open; one that is known stays as it is.
+    pub cases: Vec<Case>,
 }
 
 impl Changes {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        let Self { orders, entries, buckets, pools, usage, payments, adjustments } = self;
+        let Self { orders, entries, buckets, pools, usage, payments, adjustments, cases } = self;
         orders.is_empty()
             && entries.is_empty()
             && buckets.is_empty()
@@ -206,5 +240,6 @@ impl Changes {
             && usage.is_empty()
             && payments.is_empty()
             && adjustments.is_empty()
+            && cases.is_empty()
     }
 }

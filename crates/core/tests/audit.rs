@@ -14,8 +14,10 @@ use std::sync::Arc;
 use holdfast_core::audit::{BREACHES_MAX, Report};
 use holdfast_core::campaign::{LatePayment, Policy};
 use holdfast_core::command::{Command, OrderAction};
+use holdfast_core::id::{HashedKey, LimitName};
 use holdfast_core::invariant::Invariant;
 use holdfast_core::ledger::{Action, Entry};
+use holdfast_core::limit::{Limited, Limits};
 use holdfast_core::order::{Disposition, Order, State, Usage};
 use holdfast_core::snapshot::UsageKey;
 use holdfast_core::stock::{Bucket, BucketKey, Delta};
@@ -96,7 +98,7 @@ fn append(db: &mut Authority, key: BucketKey, action: Action, business_no: &str,
 }
 
 fn usage_row(db: &mut Authority) -> &mut Usage {
-    let key = UsageKey { campaign: campaign_id(), account: account("ann") };
+    let key = UsageKey { campaign: campaign_id(), limited: Limited::Account(account("ann")) };
     db.usage.get_mut(&key).unwrap()
 }
 
@@ -289,17 +291,38 @@ fn usage_that_is_not_the_orders_is_found() {
     only_broken(UsageIsOrders, |db| usage_row(db).open_holds += 1);
     only_broken(UsageIsOrders, |db| db.usage.clear());
     only_broken(UsageIsOrders, |db| {
-        let key = UsageKey { campaign: campaign_id(), account: account("nobody") };
+        let key = UsageKey { campaign: campaign_id(), limited: Limited::Account(account("nobody")) };
         db.usage.insert(key, Usage { units: 1, open_holds: 0 });
     });
 }
 
 #[test]
 fn an_account_over_every_limit_that_was_ever_in_force_is_found() {
-    only_broken(LimitsHold, |db| db.campaign.account_limit_ceiling = Some(3));
+    only_broken(LimitsHold, |db| db.campaign.ceilings.account.units = Some(3));
     // A lowered limit does not undo what was sold under the higher one.
     assert!(report(|db| db.campaign.policy.account_limit = Some(1)).is_clean());
-    assert!(report(|db| db.campaign.account_limit_ceiling = None).is_clean());
+    assert!(report(|db| db.campaign.ceilings.account.units = None).is_clean());
+}
+
+#[test]
+fn a_key_over_its_limit_is_found() {
+    let device = LimitName::new("device").unwrap();
+    let with_device = |db: &mut Authority, most: u64| {
+        let limits = Limits { units: Some(most), open_holds: None };
+        db.campaign.policy.key_limits.insert(device.clone(), limits);
+        db.campaign.ceilings.keys.insert(device.clone(), limits);
+        let order = db.orders.values_mut().find(|order| order.usage().units > 1).unwrap();
+        let key = UsageKey { campaign: campaign_id(), limited: Limited::Key(device.clone(), HashedKey(7)) };
+        Arc::make_mut(order).limit_keys.insert(device.clone(), HashedKey(7));
+        let usage = order.usage();
+        db.usage.insert(key, usage);
+    };
+    assert!(report(|db| with_device(db, 99)).is_clean());
+    only_broken(LimitsHold, |db| with_device(db, 1));
+    only_broken(UsageIsOrders, |db| {
+        with_device(db, 99);
+        db.usage.retain(|key, _| matches!(key.limited, Limited::Account(_)));
+    });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use holdfast_core::command::{Command, OrderAction, OrderCommand, Outcome, Signed};
+use holdfast_core::command::{Command, How, OrderAction, OrderCommand, Outcome, Signed};
 use holdfast_core::id::OrderId;
 use holdfast_core::order::{Order, PaymentOutcome, State};
 use holdfast_core::refusal::Refusal;
@@ -70,7 +70,10 @@ impl Engine {
     }
 
     pub(crate) fn after_change(&self, outcome: &Outcome) {
-        if let Outcome::Order { order, .. } = outcome {
+        if let Outcome::Order { order, how, .. } = outcome {
+            if *how == How::Changed {
+                self.shared.verdicts.forget(order);
+            }
             self.shared.timer.remember(order);
         }
     }

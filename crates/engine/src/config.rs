@@ -25,6 +25,8 @@ pub struct Config {
     pub retries_max: u32,
     /// How old the shelf may be before it is read anew.
     pub shelf_age_max: Duration,
+    /// How long the verdict of a limit is remembered at most.
+    pub verdict_age_max: Duration,
     /// Most refusals recorded for one account in a minute.
     pub recorded_refusals_per_minute: u32,
     /// How many stored keys are read at a time at the start.
@@ -70,6 +72,7 @@ impl Default for Config {
             probes_max: 2,
             retries_max: 5,
             shelf_age_max: Duration::from_millis(200),
+            verdict_age_max: Duration::from_secs(1),
             recorded_refusals_per_minute: 10,
             key_page_max: 10_000,
             scan_interval: Duration::from_secs(5),

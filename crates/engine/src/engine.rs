@@ -20,6 +20,7 @@ use holdfast_store::{
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::error::Error;
+use crate::hashing::Hashing;
 use crate::ids::IdSource;
 use crate::inflight::InFlight;
 use crate::keys::KnownKeys;
@@ -27,10 +28,12 @@ use crate::landing::Consumers;
 use crate::lanes::{Class, LaneKey, Lanes, Measured};
 use crate::measure::Measures;
 use crate::queue::Queues;
+use crate::rates::Rates;
 use crate::refusals::RecordedRefusals;
 use crate::request::Availability;
 use crate::shelf::Shelf;
 use crate::timer::Timer;
+use crate::verdicts::Verdicts;
 use crate::watch::Watch;
 
 /// What the engine's parts share.
@@ -43,6 +46,9 @@ pub(crate) struct Shared {
     pub(crate) catalog: Catalog,
     pub(crate) in_flight: InFlight,
     pub(crate) keys: KnownKeys,
+    pub(crate) rates: Rates,
+    pub(crate) hashing: Hashing,
+    pub(crate) verdicts: Verdicts,
     pub(crate) refusals: RecordedRefusals,
     pub(crate) timer: Arc<Timer>,
     pub(crate) watch: Arc<Watch>,
@@ -86,6 +92,9 @@ impl Engine {
             catalog: Catalog::default(),
             in_flight: InFlight::default(),
             keys: KnownKeys::default(),
+            rates: Rates::default(),
+            hashing: Hashing::default(),
+            verdicts: Verdicts::new(config.verdict_age_max),
             refusals: RecordedRefusals::default(),
             timer,
             watch,
@@ -166,6 +175,7 @@ impl Engine {
         self.check_running()?;
         let (campaign, created) = self.shared.store.put_campaign(put).await?;
         self.shared.catalog.keep_campaign(&campaign);
+        self.shared.verdicts.forget_all();
         Ok((campaign, created))
     }
 

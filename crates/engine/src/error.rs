@@ -8,6 +8,12 @@ pub enum Error {
     /// A queue is full or too old. Nothing was done; try again later with the same key.
     #[error("overloaded")]
     Overloaded,
+    /// More orders a second than the campaign's policy lets in. Nothing was done.
+    #[error("too many orders a second")]
+    RateLimited {
+        /// When the next one is let in.
+        retry_after: std::time::Duration,
+    },
     /// The server is going down. Nothing was done.
     #[error("shutting down")]
     ShuttingDown,
@@ -23,6 +29,7 @@ impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
         match error {
             Error::Overloaded => Self::Overloaded,
+            Error::RateLimited { .. } => Self::RateLimited,
             Error::ShuttingDown => Self::ShuttingDown,
             Error::OutcomeUnknown | Error::Store(holdfast_store::Error::OutcomeUnknown(_)) => {
                 Self::OutcomeUnknown

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use holdfast_core::campaign::Campaign;
-use holdfast_core::command::{Command, Outcome, Place, PlaceLine};
+use holdfast_core::command::{Command, How, Outcome, Place, PlaceLine};
 use holdfast_core::decide::{refusal_of_status, repeated};
 use holdfast_core::id::{Location, OrderId, PoolId, Sku};
+use holdfast_core::limit::LimitKeys;
 use holdfast_core::order::{Order, Shortage, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
@@ -25,6 +26,7 @@ use crate::keys::stable_hash;
 use crate::lanes::{Class, LaneKey};
 use crate::refusals::Reserved;
 use crate::request::PlaceRequest;
+use crate::verdicts::Wish;
 
 /// Beyond so many lines an order goes by the wide lane: it would hold up the others of its bucket.
 const LANE_LINES_MAX: usize = 50;
@@ -33,6 +35,20 @@ const WIDE_ROUNDS_MAX: usize = 3;
 
 /// The pools that an order's lines name.
 type Pools<'r> = BTreeMap<(&'r Sku, &'r Location), PoolEntry>;
+
+/// A request with its keys hashed.
+#[derive(Debug, Clone, Copy)]
+struct Asked<'r> {
+    request: &'r PlaceRequest,
+    limit_keys: &'r LimitKeys,
+}
+
+impl<'r> Asked<'r> {
+    fn wish<'a>(&'a self, campaign: &'a Campaign) -> Wish<'a> {
+        let units = self.request.lines.iter().map(|line| u64::from(line.quantity)).sum();
+        Wish { campaign, account: &self.request.account, keys: self.limit_keys, units }
+    }
+}
 
 /// What an order asks of one pool.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +81,13 @@ impl Engine {
     async fn place_or_join(&self, request: PlaceRequest, wants_queue: bool) -> Result<Outcome, Error> {
         self.check_running()?;
         let shared = &self.shared;
+        let campaign = &request.key.campaign;
+        if let Some(known) = shared.catalog.campaign(self.store(), campaign).await? {
+            let admitted = shared.rates.admit(&known, &request.account, self.store().now());
+            admitted.map_err(|retry_after| Error::RateLimited { retry_after })?;
+        }
+        let limit_keys = shared.hashing.keys(self.store(), campaign, &request.limit_keys).await?;
+        let asked = Asked { request: &request, limit_keys: &limit_keys };
         loop {
             let mut guard = match shared.in_flight.enter(&request.key, shared.config.joined_max) {
                 Entered::First(guard) => guard,
@@ -76,13 +99,13 @@ impl Engine {
                     shared.metrics.joins.inc();
                     let wait = tokio::time::timeout(shared.config.answer_deadline, first).await;
                     match wait.map_err(|_| Error::OutcomeUnknown)? {
-                        Ok(Some(order)) => return self.repeat(&request, order).await,
+                        Ok(Some(order)) => return self.repeat(asked, order).await,
                         // The first left no order; this one tries for itself.
                         Ok(None) | Err(_) => continue,
                     }
                 }
             };
-            let outcome = self.place_first(&request, wants_queue).await?;
+            let outcome = self.place_first(asked, wants_queue).await?;
             if let Some(order) = order_of(&outcome) {
                 guard.found(order);
             }
@@ -90,14 +113,25 @@ impl Engine {
         }
     }
 
-    /// Answers a repeat from an order that is safely committed.
-    async fn repeat(&self, request: &PlaceRequest, order: Arc<Order>) -> Result<Outcome, Error> {
-        let campaign = self.shared.catalog.campaign(self.store(), &request.key.campaign).await?;
+    /// Answers a repeat from an order that is safely committed. Other content for an order with stock goes by
+    /// the order's lane like any place, where it raises a case.
+    async fn repeat(&self, asked: Asked<'_>, order: Arc<Order>) -> Result<Outcome, Error> {
+        let campaign = self.shared.catalog.campaign(self.store(), &asked.request.key.campaign).await?;
         let policy = campaign.map(|c| c.policy.clone()).unwrap_or_default();
-        Ok(repeated(&self.to_place(request, &BTreeMap::new(), false), order, &policy))
+        let place = self.to_place(asked, &BTreeMap::new(), false);
+        let outcome = repeated(&place, Arc::clone(&order), &policy);
+        let is_mismatch = matches!(outcome, Outcome::Refused { refusal: Refusal::OrderMismatch(_), .. });
+        match order.home.filter(|_| is_mismatch && order.has_stock()) {
+            Some(home) => {
+                let (lane, locks) = (LaneKey::Bucket(home), LockSet::bucket(home));
+                self.shared.lanes.run(lane, Class::Placing, Command::Place(Arc::new(place)), locks).await
+            }
+            None => Ok(outcome),
+        }
     }
 
-    async fn place_first(&self, request: &PlaceRequest, wants_queue: bool) -> Result<Outcome, Error> {
+    async fn place_first(&self, asked: Asked<'_>, wants_queue: bool) -> Result<Outcome, Error> {
+        let request = asked.request;
         let Some(campaign) = self.shared.catalog.campaign(self.store(), &request.key.campaign).await? else {
             return Ok(Outcome::refused(Refusal::UnknownCampaign));
         };
@@ -111,15 +145,15 @@ impl Engine {
                 self.shared.catalog.pool(self.store(), &campaign.id, &line.sku, &line.location).await?;
             match found {
                 Some(entry) => pools.insert(address, entry),
-                None => return self.refuse_early(request, Refusal::UnknownSku { line: number }).await,
+                None => return self.refuse_early(asked, Refusal::UnknownSku { line: number }).await,
             };
         }
-        let wanted = wanted(request, &pools);
-        if let Some(refusal) = self.early_refusal(&campaign, &wanted) {
+        let (wanted, wish) = (wanted(request, &pools), asked.wish(&campaign));
+        if let Some(refusal) = self.early_refusal(&wish, &wanted) {
             if matches!(refusal, Refusal::SoldOut(_)) {
                 self.shared.metrics.hint_refusals.inc();
             }
-            return self.refuse_early(request, refusal).await;
+            return self.refuse_early(asked, refusal).await;
         }
         self.shared.keys.keep(&request.key);
         let reserved = self.shared.refusals.reserve(
@@ -128,18 +162,26 @@ impl Engine {
             self.store().now(),
             self.shared.config.recorded_refusals_per_minute,
         );
-        let mut place = self.to_place(request, &pools, reserved.is_some());
+        let mut place = self.to_place(asked, &pools, reserved.is_some());
         place.intake = self.intake(&wanted, wants_queue, place.route);
+        let verdict = self.shared.verdicts.ask(&wish);
         // Without an outcome it may have been recorded: then the reservation stays.
         let outcome = self.take(Arc::new(place), &wanted).await?;
+        if let Outcome::Refused { refusal, repeated: false, .. } = &outcome {
+            self.shared.verdicts.keep(&wish, &verdict, refusal, self.store().now());
+        } else if let Outcome::Order { how: How::Created, .. } = &outcome {
+            self.shared.verdicts.outdate(&wish);
+        }
         self.after_place(&outcome, reserved);
         Ok(outcome)
     }
 
-    /// What can be refused without a transaction, if the key is new: the window and the sold-out hint.
-    fn early_refusal(&self, campaign: &Campaign, wanted: &[Wanted]) -> Option<Refusal> {
+    /// What can be refused without a transaction, if the key is new: the window, a limit that was just reached,
+    /// and the sold-out hint.
+    fn early_refusal(&self, wish: &Wish<'_>, wanted: &[Wanted]) -> Option<Refusal> {
         let now = self.store().now();
-        if let Some(refusal) = refusal_of_status(campaign.status(now)) {
+        let refusal = refusal_of_status(wish.campaign.status(now));
+        if let Some(refusal) = refusal.or_else(|| self.shared.verdicts.refusal(wish, now)) {
             return Some(refusal);
         }
         let mut short: Option<Shortage> = None;
@@ -164,19 +206,20 @@ impl Engine {
 
     /// Refuses, unless the key is known: then the order as it stands now. A key that is provably new
     /// needs no look-up.
-    async fn refuse_early(&self, request: &PlaceRequest, refusal: Refusal) -> Result<Outcome, Error> {
-        if self.shared.keys.is_provably_new(&request.key) {
+    async fn refuse_early(&self, asked: Asked<'_>, refusal: Refusal) -> Result<Outcome, Error> {
+        let key = &asked.request.key;
+        if self.shared.keys.is_provably_new(key) {
             return Ok(Outcome::refused(refusal));
         }
         self.shared.metrics.lookups.inc();
-        match self.store().order_by_key(request.key.clone()).await? {
-            Some(order) => self.repeat(request, order).await,
+        match self.store().order_by_key(key.clone()).await? {
+            Some(order) => self.repeat(asked, order).await,
             None => Ok(Outcome::refused(refusal)),
         }
     }
 
-    fn to_place(&self, request: &PlaceRequest, pools: &Pools<'_>, record_refusals: bool) -> Place {
-        let shared = &self.shared;
+    fn to_place(&self, asked: Asked<'_>, pools: &Pools<'_>, record_refusals: bool) -> Place {
+        let (shared, request) = (&self.shared, asked.request);
         Place {
             id: OrderId(shared.ids.next()),
             key: request.key.clone(),
@@ -193,6 +236,7 @@ impl Engine {
                 .collect(),
             hold_seconds: request.hold_seconds,
             amount_due: request.amount_due.clone(),
+            limit_keys: asked.limit_keys.clone(),
             metadata: request.metadata.clone(),
             route: stable_hash(request.key.order_no.as_str()),
             record_refusals,

@@ -1,8 +1,9 @@
 //! What clients ask for, as they sent it, and what they are shown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_core::id::{Account, Location, OrderKey, Sku};
+use holdfast_core::id::{Account, LimitKey, LimitName, Location, OrderKey, Sku};
 use holdfast_core::order::Money;
 use holdfast_core::time::Timestamp;
 
@@ -30,6 +31,8 @@ pub struct PlaceRequest {
     pub hold_seconds: Option<u32>,
     /// What must be paid.
     pub amount_due: Option<Money>,
+    /// Keys besides the account that limits may be on.
+    pub limit_keys: BTreeMap<LimitName, LimitKey>,
     /// Kept as sent.
     pub metadata: Option<Arc<str>>,
 }

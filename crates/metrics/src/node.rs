@@ -180,6 +180,8 @@ fn end_of(action: &OrderAction, order: &Order, disposition: Option<Disposition>)
             Reason::SoldOut
             | Reason::AccountLimit
             | Reason::AccountOpenHolds
+            | Reason::KeyLimit
+            | Reason::KeyOpenHolds
             | Reason::QueueTimeout
             | Reason::CampaignClosed
             | Reason::Retaken

@@ -48,6 +48,8 @@ crate::label! {
     Failure as "error" {
         /// A bound turned it away.
         Overloaded = "overloaded",
+        /// More a second than the campaign lets in.
+        RateLimited = "rate_limited",
         /// The node goes down.
         ShuttingDown = "shutting_down",
         /// Nobody knows whether it was done.
@@ -92,6 +94,8 @@ crate::label! {
         AccountOpenHolds = "account_open_holds",
         /// Too many units.
         AccountLimit = "account_limit",
+        /// A key that the order carries may not have as much.
+        KeyLimit = "key_limit",
         /// Too little stock.
         SoldOut = "sold_out",
         /// As many wait in the queue as may.
@@ -142,6 +146,7 @@ impl From<&Refusal> for Code {
             Refusal::CampaignNotOpen => Self::CampaignNotOpen,
             Refusal::AccountOpenHolds { .. } => Self::AccountOpenHolds,
             Refusal::AccountLimit(_) => Self::AccountLimit,
+            Refusal::KeyLimit(..) | Refusal::KeyOpenHolds(..) => Self::KeyLimit,
             Refusal::SoldOut(_) => Self::SoldOut,
             Refusal::QueueFull { .. } => Self::QueueFull,
             Refusal::QueueTimeout => Self::QueueTimeout,

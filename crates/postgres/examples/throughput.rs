@@ -134,6 +134,7 @@ fn place(next: &mut u128, pool: PoolId) -> Command {
         }],
         hold_seconds: None,
         amount_due: None,
+        limit_keys: holdfast_core::limit::LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,

@@ -7,7 +7,7 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::order::{Order, Reason, State};
 use holdfast_core::snapshot::{BucketChange, Changes, OrderChange, UsageKey};
 use holdfast_core::time::Timestamp;
-use holdfast_store::rows::{integer, write_detail, write_lines};
+use holdfast_store::rows::{integer, write_detail, write_keys, write_lines};
 use holdfast_store::{Act, Error};
 use tokio_postgres::types::Type;
 
@@ -15,6 +15,7 @@ use crate::acts;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
+use crate::usage;
 
 static INSERT_POOLS: Sql = Sql::new(
     "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen, path) \
@@ -66,24 +67,11 @@ static UPDATE_BUCKETS: Sql = Sql::new(
         Type::INT8,
     ],
 );
-static INSERT_USAGE: Sql = Sql::new(
-    "INSERT INTO account_usage (campaign_id, account, units, open_holds) SELECT * FROM UNNEST($1, $2, $3, $4)",
-    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY],
-);
-static UPDATE_USAGE: Sql = Sql::new(
-    concat!(
-        "WITH done AS (UPDATE account_usage SET units = new.units, open_holds = new.open_holds \
-         FROM UNNEST($1, $2, $3, $4) AS new (campaign_id, account, units, open_holds) \
-         WHERE account_usage.campaign_id = new.campaign_id AND account_usage.account = new.account RETURNING 1)",
-        exactly!("$5")
-    ),
-    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY, Type::INT8],
-);
 static INSERT_ORDERS: Sql = Sql::new(
     "INSERT INTO orders (id, campaign_id, order_no, account, state, reason, version, home_pool, home_bucket, lines, \
      hold_seconds, hold_seconds_sent, hold_ends_at, due_at, extended, amount_minor, currency, refund_due_since, detail, \
-     metadata, created_at, updated_at) SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
-     $14, $15, $16, $17, $18, $19, $20, $21, $22)",
+     metadata, created_at, updated_at, limit_keys) SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
+     $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)",
     &[
         Type::UUID_ARRAY,
         Type::TEXT_ARRAY,
@@ -107,6 +95,7 @@ static INSERT_ORDERS: Sql = Sql::new(
         Type::TEXT_ARRAY,
         Type::INT8_ARRAY,
         Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
     ],
 );
 static UPDATE_ORDERS: Sql = Sql::new(
@@ -181,16 +170,24 @@ static INSERT_ADJUSTMENTS: Sql = Sql::new(
     ],
 );
 
+/// An order that has a case of the kind keeps it as it is.
+static INSERT_CASES: Sql = Sql::new(
+    "INSERT INTO cases (id, kind, pool, order_id, evidence, opened_at, state) \
+     SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING",
+    &[
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::UUID_ARRAY,
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+    ],
+);
+
 /// What every batch may write.
-pub(crate) static HOT: &[&Sql] = &[
-    &UPDATE_BUCKETS,
-    &INSERT_USAGE,
-    &UPDATE_USAGE,
-    &INSERT_ORDERS,
-    &UPDATE_ORDERS,
-    &INSERT_ENTRIES,
-    &INSERT_PAYMENTS,
-];
+pub(crate) static HOT: &[&Sql] =
+    &[&UPDATE_BUCKETS, &INSERT_ORDERS, &UPDATE_ORDERS, &INSERT_ENTRIES, &INSERT_PAYMENTS];
 
 /// One column of many rows.
 fn column<'a, R, T>(rows: &'a [R], read: impl Fn(&'a R) -> T) -> Owned<'a>
@@ -224,7 +221,7 @@ pub(crate) struct Writes<'a> {
     changed_orders: Vec<(&'a Order, i64)>,
     new_buckets: Vec<&'a BucketChange>,
     changed_buckets: Vec<(&'a BucketChange, u64)>,
-    usage: [Vec<&'a (UsageKey, holdfast_core::order::Usage)>; 2],
+    counted: &'a BTreeSet<UsageKey>,
     acts: &'a [Act],
     now: Timestamp,
 }
@@ -233,7 +230,7 @@ impl<'a> Writes<'a> {
     /// Sorts what is to be written. `counted` are the usage rows that are there.
     pub(crate) fn new(
         changes: &'a Changes,
-        counted: &BTreeSet<UsageKey>,
+        counted: &'a BTreeSet<UsageKey>,
         acts: &'a [Act],
         now: Timestamp,
     ) -> Self {
@@ -241,15 +238,13 @@ impl<'a> Writes<'a> {
             changes.orders.iter().filter(|change| change.base_version.is_none()).map(order_of).collect();
         new_orders.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         let based = |change: &'a OrderChange| Some((order_of(change), i64::from(change.base_version?)));
-        let (changed, new): (Vec<_>, Vec<_>) =
-            changes.usage.iter().partition(|(key, _)| counted.contains(key));
         Self {
             changes,
             new_orders,
             changed_orders: changes.orders.iter().filter_map(based).collect(),
             new_buckets: changes.buckets.iter().filter(|change| change.base_seq.is_none()).collect(),
             changed_buckets: changes.buckets.iter().filter_map(|c| Some((c, c.base_seq?))).collect(),
-            usage: [new, changed],
+            counted,
             acts,
             now,
         }
@@ -259,7 +254,7 @@ impl<'a> Writes<'a> {
     pub(crate) fn flight<'f>(&'f self) -> Result<Flight<'f>, Error> {
         let mut flight = Flight::default();
         self.add_pools(&mut flight)?;
-        self.add_usage(&mut flight)?;
+        usage::write(&mut flight, &self.changes.usage, self.counted)?;
         self.add_orders(&mut flight)?;
         self.add_entries(&mut flight)?;
         if !self.changed_buckets.is_empty() {
@@ -319,25 +314,6 @@ impl<'a> Writes<'a> {
         ])
     }
 
-    fn add_usage<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
-        for (sql, rows) in [&INSERT_USAGE, &UPDATE_USAGE].into_iter().zip(&self.usage) {
-            if rows.is_empty() {
-                continue;
-            }
-            let mut params = vec![
-                column(rows, |(key, _)| key.campaign.as_str()),
-                column(rows, |(key, _)| key.account.as_str()),
-                try_column(rows, |(_, usage)| integer(usage.units))?,
-                try_column(rows, |(_, usage)| integer(usage.open_holds))?,
-            ];
-            if sql.types.len() > params.len() {
-                params.push(count(rows));
-            }
-            flight.add(sql, params);
-        }
-        Ok(())
-    }
-
     fn add_orders<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
         let new = &self.new_orders;
         if !new.is_empty() {
@@ -364,6 +340,7 @@ impl<'a> Writes<'a> {
                 column(new, |order| order.metadata.as_deref()),
                 column(new, |order| order.created_at.0),
                 column(new, |order| order.updated_at.0),
+                try_column(new, |order| write_keys(&order.limit_keys))?,
             ];
             flight.add(&INSERT_ORDERS, params);
         }
@@ -430,6 +407,19 @@ impl<'a> Writes<'a> {
                 column(payments, |row| row.outcome.as_str()),
             ];
             flight.add(&INSERT_PAYMENTS, params);
+        }
+        let cases = &self.changes.cases;
+        if !cases.is_empty() {
+            let params = vec![
+                column(cases, |case| uuid(case.id.0)),
+                column(cases, |case| case.kind.as_str()),
+                column(cases, |case| case.pool.map(|pool| uuid(pool.0))),
+                column(cases, |case| case.order.map(|order| uuid(order.0))),
+                column(cases, |case| &*case.evidence),
+                column(cases, |case| case.opened_at.0),
+                column(cases, |case| case.state().as_str()),
+            ];
+            flight.add(&INSERT_CASES, params);
         }
         let adjustments = &self.changes.adjustments;
         if !adjustments.is_empty() {

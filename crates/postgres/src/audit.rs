@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::id::OrderId;
 use holdfast_core::ledger::Entry;
+use holdfast_core::limit::Limited;
 use holdfast_core::stock::BucketKey;
 use holdfast_store::{Error, rows};
 use tokio_postgres::types::Type;
@@ -43,6 +44,7 @@ async fn read_all(connection: &Connection) -> Result<Report, Fault> {
     }
     orders(connection, &mut auditor).await?;
     usage(connection, &mut auditor).await?;
+    key_usage(connection, &mut auditor).await?;
     payments(connection, &mut auditor).await?;
     Ok(auditor.finish())
 }
@@ -97,7 +99,29 @@ async fn usage(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fau
         let read = |row: &dyn rows::Row| Ok((rows::usage_key(row)?, rows::usage(row)?));
         for (key, usage) in all(&found, read).map_err(Fault::Refused)? {
             auditor.usage(&key, usage);
-            after = (key.campaign.to_string(), key.account.to_string());
+            if let Limited::Account(account) = &key.limited {
+                after = (key.campaign.to_string(), account.to_string());
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+async fn key_usage(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fault> {
+    let sql = "SELECT * FROM key_usage WHERE (campaign_id, name, hashed) > ($1, $2, $3) \
+               ORDER BY campaign_id, name, hashed LIMIT $4";
+    let types = [Type::TEXT, Type::TEXT, Type::UUID, Type::INT8];
+    let mut after = (String::new(), String::new(), uuid(0));
+    loop {
+        let found = ask(connection, sql, &[&after.0, &after.1, &after.2, &PAGE], &types).await?;
+        let read = |row: &dyn rows::Row| Ok((rows::key_usage_key(row)?, rows::usage(row)?));
+        for (key, usage) in all(&found, read).map_err(Fault::Refused)? {
+            auditor.usage(&key, usage);
+            if let Limited::Key(name, hashed) = &key.limited {
+                after = (key.campaign.to_string(), name.to_string(), uuid(hashed.0));
+            }
         }
         if found.is_empty() {
             return Ok(());

@@ -1,24 +1,25 @@
 //! Campaigns and switches: written by transactions of their own. A campaign's row is locked before anything of it
 //! changes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Campaign, Policy, Switches};
-use holdfast_core::id::{Account, CampaignId, OrderId};
-use holdfast_core::order::Usage;
+use holdfast_core::id::{CampaignId, OrderId};
+use holdfast_core::limit::{Ceilings, Recount, Void};
 use holdfast_core::refusal::Refusal;
 use holdfast_store::rows::{self as row, integer};
-use holdfast_store::{Act, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
+use holdfast_store::{Act, Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
 use tokio_postgres::types::Type;
 
 use crate::acts;
 use crate::call::{Work, rows};
-use crate::connection::Connection;
+use crate::connection::{Connection, Param};
 use crate::error::Fault;
+use crate::flight::Owned;
 use crate::query;
 use crate::row::{all, first, uuid};
 use crate::store::Inner;
+use crate::usage;
 
 /// Orders that are counted at a time.
 const COUNTED: i64 = 1_000;
@@ -36,23 +37,12 @@ impl Work for PutCampaign {
         let before = locked(connection, &self.id).await?;
         let now = inner.time(connection).await?;
         let created = before.is_none();
-        let campaign = self.clone().onto(before.as_ref(), now);
-        let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
-        let counts = campaign.policy.limits_accounts();
-        if counted != counts && !created {
-            // No batch of the campaign may be under way while its usage is counted or forgotten.
-            let sql = "SELECT bucket.number FROM bucket JOIN pool ON pool.id = bucket.pool \
-                       WHERE pool.campaign_id = $1 ORDER BY bucket.pool, bucket.number FOR UPDATE OF bucket";
-            rows(connection, sql, &[&self.id.as_str()], &[Type::TEXT]).await?;
+        let mut campaign = self.clone().onto(before.as_ref(), now);
+        if let Some(before) = &before {
+            recount(connection, &before.policy, &mut campaign).await?;
         }
         let sql = if created { INSERT } else { UPDATE };
         write(connection, sql, &campaign).await?;
-        if counts && !counted && !created {
-            count_usage(connection, &campaign.id).await?;
-        } else if counted && !counts {
-            let sql = "DELETE FROM account_usage WHERE campaign_id = $1";
-            rows(connection, sql, &[&campaign.id.as_str()], &[Type::TEXT]).await?;
-        }
         if let Some(act) = Act::put_campaign(before.as_ref(), &campaign, self.via.as_ref()) {
             acts::record(connection, &act, now).await?;
         }
@@ -65,6 +55,45 @@ const INSERT: &str = include_str!("sql/insert_campaign.sql");
 const UPDATE: &str = include_str!("sql/update_campaign.sql");
 
 async fn write(connection: &Connection, sql: &str, campaign: &Campaign) -> Result<(), Fault> {
+    let columns = columns(campaign).map_err(Fault::Refused)?;
+    let columns: Vec<Param<'_>> = columns.iter().map(|column| &**column as Param<'_>).collect();
+    rows(connection, sql, &columns, PUT_TYPES).await?;
+    Ok(())
+}
+
+/// A campaign as the statements take it.
+fn columns(campaign: &Campaign) -> Result<Vec<Owned<'_>>, Error> {
+    let Switches { opened, paused, frozen, closed } = campaign.switches;
+    let Ceilings { account, keys } = &campaign.ceilings;
+    let mut columns: Vec<Owned<'_>> = vec![
+        Box::new(campaign.id.as_str()),
+        Box::new(campaign.name.as_str()),
+        Box::new(campaign.starts_at.map(|t| t.0)),
+        Box::new(campaign.ends_at.map(|t| t.0)),
+        Box::new(opened),
+        Box::new(paused),
+        Box::new(frozen),
+        Box::new(closed),
+    ];
+    columns.extend(policy_columns(&campaign.policy)?);
+    columns.push(most(account.units)?);
+    columns.push(most(account.open_holds)?);
+    columns.push(Box::new(row::write_limits(keys)?));
+    columns.push(Box::new(campaign.created_at.0));
+    columns.push(Box::new(campaign.updated_at.0));
+    Ok(columns)
+}
+
+fn most(most: Option<u64>) -> Result<Owned<'static>, Error> {
+    Ok(Box::new(most.map(integer).transpose()?))
+}
+
+fn wide(number: u32) -> Owned<'static> {
+    Box::new(i64::from(number))
+}
+
+/// A policy, field by field in their order.
+fn policy_columns(policy: &Policy) -> Result<Vec<Owned<'_>>, Error> {
     let Policy {
         hold_seconds,
         hold_seconds_max,
@@ -82,57 +111,31 @@ async fn write(connection: &Connection, sql: &str, campaign: &Campaign) -> Resul
         account_open_holds,
         queue_limit,
         queue_wait_ms,
-    } = &campaign.policy;
-    let Switches { opened, paused, frozen, closed } = campaign.switches;
-    let wide = |seconds: &u32| i64::from(*seconds);
-    let bounded = |count: &Option<u64>| count.map(integer).transpose().map_err(Fault::Refused);
-    let (numbers, words) = (
-        [hold_seconds, hold_seconds_max, payment_extension_seconds].map(wide),
-        [capture.as_str(), deadline_basis.as_str(), late_payment.as_str(), payment_failed.as_str()],
-    );
-    let [seconds, seconds_max, extension] = &numbers;
-    let [capture, basis, late, failed] = &words;
-    let (grace, notice, review) = (wide(release_grace_ms), wide(notice_grace_seconds), wide(review_seconds));
-    let (limit, holds) = (bounded(account_limit)?, bounded(account_open_holds)?);
-    let (queue_limit, queue_wait_ms) = (integer(*queue_limit).map_err(Fault::Refused)?, wide(queue_wait_ms));
-    let ceiling = bounded(&campaign.account_limit_ceiling)?;
-    let (starts, ends) = (campaign.starts_at.map(|t| t.0), campaign.ends_at.map(|t| t.0));
-    rows(
-        connection,
-        sql,
-        &[
-            &campaign.id.as_str(),
-            &campaign.name,
-            &starts,
-            &ends,
-            &opened,
-            &paused,
-            &frozen,
-            &closed,
-            seconds,
-            seconds_max,
-            extension,
-            &grace,
-            &notice,
-            capture,
-            basis,
-            late,
-            failed,
-            &review,
-            &review_end.as_str(),
-            restock_on_refund,
-            &limit,
-            &holds,
-            &ceiling,
-            &queue_limit,
-            &queue_wait_ms,
-            &campaign.created_at.0,
-            &campaign.updated_at.0,
-        ],
-        PUT_TYPES,
-    )
-    .await?;
-    Ok(())
+        key_limits,
+        order_rate_per_account,
+        order_rate,
+    } = policy;
+    Ok(vec![
+        wide(*hold_seconds),
+        wide(*hold_seconds_max),
+        wide(*payment_extension_seconds),
+        wide(*release_grace_ms),
+        wide(*notice_grace_seconds),
+        Box::new(capture.as_str()),
+        Box::new(deadline_basis.as_str()),
+        Box::new(late_payment.as_str()),
+        Box::new(payment_failed.as_str()),
+        wide(*review_seconds),
+        Box::new(review_end.as_str()),
+        Box::new(restock_on_refund),
+        most(*account_limit)?,
+        most(*account_open_holds)?,
+        Box::new(integer(*queue_limit)?),
+        wide(*queue_wait_ms),
+        Box::new(row::write_limits(key_limits)?),
+        Box::new(order_rate_per_account.map(i64::from)),
+        Box::new(order_rate.map(i64::from)),
+    ])
 }
 
 const PUT_TYPES: &[Type] = &[
@@ -160,45 +163,48 @@ const PUT_TYPES: &[Type] = &[
     Type::INT8,
     Type::INT8,
     Type::INT8,
+    Type::TEXT,
     Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::INT8,
+    Type::TEXT,
     Type::INT8,
     Type::INT8,
 ];
 
-/// Counts what every account has, for a limit that is added later. No batch of the campaign runs meanwhile.
-async fn count_usage(connection: &Connection, campaign: &CampaignId) -> Result<(), Fault> {
-    let mut usage: BTreeMap<Account, Usage> = BTreeMap::new();
+/// Counts usage for limits that are added, and drops what nobody limits any more.
+async fn recount(connection: &Connection, before: &Policy, campaign: &mut Campaign) -> Result<(), Fault> {
+    let (recount, void) = Recount::of(before, &campaign.policy);
+    if recount.is_none() && void == Void::default() {
+        return Ok(());
+    }
+    // No batch of the campaign may be under way while its usage is counted or forgotten.
+    let sql = "SELECT bucket.number FROM bucket JOIN pool ON pool.id = bucket.pool \
+               WHERE pool.campaign_id = $1 ORDER BY bucket.pool, bucket.number FOR UPDATE OF bucket";
+    rows(connection, sql, &[&campaign.id.as_str()], &[Type::TEXT]).await?;
+    let counted = match recount {
+        Some(recount) => count(connection, &campaign.id, recount).await?.finish(&mut campaign.ceilings),
+        None => Default::default(),
+    };
+    usage::replace(connection, &campaign.id, &void, counted).await
+}
+
+async fn count(
+    connection: &Connection,
+    campaign: &CampaignId,
+    mut recount: Recount,
+) -> Result<Recount, Fault> {
     let mut after = OrderId(0);
     loop {
         let sql = "SELECT * FROM orders WHERE campaign_id = $1 AND id > $2 ORDER BY id LIMIT $3";
         let types = [Type::TEXT, Type::UUID, Type::INT8];
         let found = rows(connection, sql, &[&campaign.as_str(), &uuid(after.0), &COUNTED], &types).await?;
         let orders = all(&found, row::order).map_err(Fault::Refused)?;
-        let Some(last) = orders.last() else { break };
+        let Some(last) = orders.last() else { return Ok(recount) };
         after = last.id;
-        for order in orders {
-            let own = order.usage();
-            if own != Usage::default() {
-                let sum = usage.entry(order.account).or_default();
-                sum.units += own.units;
-                sum.open_holds += own.open_holds;
-            }
-        }
+        orders.iter().for_each(|order| recount.order(order));
     }
-    let accounts: Vec<&str> = usage.keys().map(Account::as_str).collect();
-    let count = |read: fn(&Usage) -> u64| {
-        usage
-            .values()
-            .map(|usage| integer(read(usage)))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(Fault::Refused)
-    };
-    let (units, open) = (count(|usage| usage.units)?, count(|usage| usage.open_holds)?);
-    let sql = "INSERT INTO account_usage (campaign_id, account, units, open_holds) \
-               SELECT $1, counted.* FROM UNNEST($2, $3, $4) AS counted";
-    let types = [Type::TEXT, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY];
-    rows(connection, sql, &[&campaign.as_str(), &accounts, &units, &open], &types).await?;
-    Ok(())
 }
 
 impl Work for SwitchCampaign {

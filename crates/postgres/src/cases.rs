@@ -49,6 +49,19 @@ async fn authority(connection: &Connection) -> Result<Authority, Fault> {
     })
 }
 
+/// What keys that orders carry are hashed with.
+pub(crate) struct LimitSalt;
+
+impl View for LimitSalt {
+    type Output = [u8; 32];
+
+    async fn see(&self, connection: &Connection) -> Result<[u8; 32], Fault> {
+        let found = rows(connection, "SELECT salt FROM limit_salt", &[], &[]).await?;
+        let salt = first(&found, row::limit_salt).map_err(Fault::Refused)?;
+        salt.ok_or_else(|| Fault::Refused(corrupt("the salt of the keys is missing")))
+    }
+}
+
 impl Work for NewIncarnation {
     type Output = ();
 

@@ -1,6 +1,6 @@
 //! The authority's clock: the server's, or one that a test sets.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -51,26 +51,34 @@ impl AuthorityClock {
 /// Most campaigns that are remembered; beyond them some batches take a flight more.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Which campaigns limited accounts when they were last read, so that usage can be asked for along with everything
-/// else. Only a hint: what is read under the locks decides.
+/// Campaigns with limits as they were last read, so that usage can be asked for along with everything else. Only a
+/// hint: what is read under the locks decides.
 #[derive(Default)]
-pub(crate) struct Hints(RwLock<HashSet<CampaignId>>);
+pub(crate) struct Hints(RwLock<HashMap<CampaignId, Arc<Campaign>>>);
 
 impl Hints {
-    pub(crate) fn limits(&self, campaign: &CampaignId) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(campaign)
+    /// The campaign, if it limited anything.
+    pub(crate) fn limiting(&self, campaign: &CampaignId) -> Option<Arc<Campaign>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(campaign).cloned()
     }
 
-    pub(crate) fn learn(&self, campaign: &Campaign) {
-        let limits = campaign.policy.limits_accounts();
-        if self.limits(&campaign.id) == limits {
+    pub(crate) fn learn(&self, campaign: &Arc<Campaign>) {
+        let known = self.limiting(&campaign.id);
+        let limits = campaign.policy.limits_anything();
+        if known.as_ref().map_or(!limits, |known| limits && counts_the_same(known, campaign)) {
             return;
         }
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if !limits {
             known.remove(&campaign.id);
-        } else if known.len() < REMEMBERED_MAX {
-            known.insert(campaign.id.clone());
+        } else if known.len() < REMEMBERED_MAX || known.contains_key(&campaign.id) {
+            known.insert(campaign.id.clone(), Arc::clone(campaign));
         }
     }
+}
+
+/// Whether the same rows are kept under both policies.
+fn counts_the_same(known: &Campaign, campaign: &Campaign) -> bool {
+    known.policy.account_limits().any() == campaign.policy.account_limits().any()
+        && known.policy.key_limits.keys().eq(campaign.policy.key_limits.keys())
 }

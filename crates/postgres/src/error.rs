@@ -34,6 +34,7 @@ const RACED: &[&str] = &[
     // The same order again, after a commit whose answer was lost.
     "orders_pkey",
     "account_usage_pkey",
+    "key_usage_pkey",
     "payment_pkey",
     "adjustment_pkey",
     "pool_address",

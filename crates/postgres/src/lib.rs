@@ -31,6 +31,7 @@ mod store;
 mod sweep;
 mod tls;
 mod unknown;
+mod usage;
 
 pub use address::{Address, InvalidAddress, Statements};
 pub use examine::{Examined, Setting, examine};

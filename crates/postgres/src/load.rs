@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use holdfast_core::command::Command;
 use holdfast_core::id::{CampaignId, OrderId, PoolId};
-use holdfast_core::order::Order;
 use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
 use holdfast_core::stock::{BucketKey, Pool};
 use holdfast_core::time::Timestamp;
@@ -19,6 +19,7 @@ use crate::error::Fault;
 use crate::flight::{Flight, Outstanding, Owned};
 use crate::row::{all, first, uuid};
 use crate::statement::Sql;
+use crate::usage;
 
 static LOCK_BUCKETS: Sql = Sql::new(
     "SELECT bucket.* FROM UNNEST($1, $2) AS wanted (pool, number) \
@@ -64,12 +65,6 @@ static CAMPAIGNS: Sql = Sql::new(
     "SELECT * FROM campaign WHERE id IN (SELECT UNNEST($1) UNION SELECT campaign_id FROM pool WHERE id = ANY ($2))",
     &[Type::TEXT_ARRAY, Type::UUID_ARRAY],
 );
-/// Locks in the order of the arrays: what is laid out before a `LATERAL` is read first.
-static USAGE: Sql = Sql::new(
-    "SELECT found.* FROM UNNEST($1, $2) AS wanted (campaign_id, account), LATERAL (SELECT * FROM account_usage AS held \
-     WHERE held.campaign_id = wanted.campaign_id AND held.account = wanted.account LIMIT 1 FOR UPDATE) AS found",
-    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
-);
 /// A statement of its own behind the locks: the clock of a statement that waited would be that of before.
 static CLOCK: Sql = Sql::new(
     "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS clock, \
@@ -97,7 +92,6 @@ pub(crate) static HOT: &[&Sql] = &[
     &QUEUE_LENGTHS,
     &POOLS,
     &CAMPAIGNS,
-    &USAGE,
     &CLOCK,
 ];
 
@@ -159,7 +153,7 @@ struct Places {
     queues: Option<usize>,
     pools: Option<usize>,
     campaigns: Option<usize>,
-    usage: Option<usize>,
+    usage: usage::Places,
     opened: Option<usize>,
     clock: usize,
 }
@@ -167,7 +161,8 @@ struct Places {
 /// Begins the transaction of a batch, locks, and reads every row that the batch needs to be decided.
 pub(crate) async fn load(connection: &Connection, batch: &Batch, hints: &Hints) -> Result<Loaded, Fault> {
     let needs = Needs::of(&batch.commands);
-    let mut loaded = Loader { needs: &needs, locks: &batch.locks, rows: Rows::default() };
+    let commands = &batch.commands;
+    let mut loaded = Loader { needs: &needs, locks: &batch.locks, commands, rows: Rows::default() };
     let mut missing = loaded.expected(hints);
     let mut asked = Named::default();
     for flight_number in 0..FLIGHTS_MAX {
@@ -199,6 +194,7 @@ struct Rows {
 struct Loader<'b> {
     needs: &'b Needs<'b>,
     locks: &'b LockSet,
+    commands: &'b [Command],
     rows: Rows,
 }
 
@@ -206,16 +202,11 @@ impl<'b> Loader<'b> {
     /// What can be asked for before anything was read.
     fn expected(&self, hints: &Hints) -> Named {
         let mut named = self.named();
-        named.usage.extend(self.accounts().filter(|key| hints.limits(&key.campaign)));
+        let mut guess = Snapshot::default();
+        let known = self.needs.campaigns.iter().filter_map(|id| hints.limiting(id));
+        guess.campaigns.extend(known.map(|campaign| (campaign.id.clone(), campaign)));
+        named.usage.extend(guess.usage_of(self.commands));
         named
-    }
-
-    fn accounts(&self) -> impl Iterator<Item = UsageKey> {
-        let key = |(campaign, account): &(&CampaignId, &holdfast_core::id::Account)| UsageKey {
-            campaign: (*campaign).clone(),
-            account: (*account).clone(),
-        };
-        self.needs.accounts.iter().map(key)
     }
 
     /// What the batch needs, as far as the rows that are read tell.
@@ -227,15 +218,7 @@ impl<'b> Loader<'b> {
         named.pools.extend(rows.orders.values().flat_map(|order| order.lines.iter().map(|line| line.pool)));
         named.campaigns.extend(self.needs.campaigns.iter().map(|id| (*id).clone()));
         named.campaigns.extend(rows.orders.values().map(|order| order.key.campaign.clone()));
-        let of_order = |order: &Arc<Order>| UsageKey {
-            campaign: order.key.campaign.clone(),
-            account: order.account.clone(),
-        };
-        let accounts = self.accounts().chain(rows.orders.values().map(of_order));
-        let limited = |key: &UsageKey| {
-            rows.campaigns.get(&key.campaign).is_some_and(|campaign| campaign.policy.limits_accounts())
-        };
-        named.usage.extend(accounts.filter(limited));
+        named.usage.extend(rows.usage_of(self.commands));
         let is_locked = |pool: &PoolId| rows.buckets.keys().any(|key| key.pool == *pool);
         named.opened.extend(rows.pool_addresses.values().copied().filter(|pool| !is_locked(pool)));
         named
@@ -325,7 +308,7 @@ impl<'b> Loader<'b> {
         rows.pools.extend(all(at(places.pools), rows::pool)?.into_iter().map(|pool| (pool.id, pool)));
         let campaigns = all(at(places.campaigns), rows::campaign)?.into_iter();
         rows.campaigns.extend(campaigns.map(|campaign| (campaign.id.clone(), Arc::new(campaign))));
-        for (key, usage) in all(at(places.usage), |row| Ok((rows::usage_key(row)?, rows::usage(row)?)))? {
+        for (key, usage) in usage::take(answers, &places.usage)? {
             self.rows.counted.insert(key.clone());
             rows.usage.insert(key, usage);
         }
@@ -373,9 +356,7 @@ fn ask_named(flight: &mut Flight<'_>, places: &mut Places, named: &Named) {
         places.campaigns = Some(flight.add(&CAMPAIGNS, params));
     }
     if !usage.is_empty() {
-        let campaigns: Vec<String> = usage.iter().map(|key| key.campaign.to_string()).collect();
-        let accounts: Vec<String> = usage.iter().map(|key| key.account.to_string()).collect();
-        places.usage = Some(flight.add(&USAGE, vec![Box::new(campaigns), Box::new(accounts)]));
+        places.usage = usage::ask(flight, usage);
     }
     if !opened.is_empty() {
         places.opened = Some(flight.add(&READ_BUCKETS, vec![uuids(opened.iter().map(|pool| pool.0))]));
@@ -400,7 +381,7 @@ pub(crate) async fn clock(connection: &Connection) -> Result<Timestamp, tokio_po
 /// Locks the buckets of a set, without reading anything else.
 pub(crate) async fn lock(connection: &Connection, locks: &LockSet) -> Result<(), Fault> {
     let needs = Needs::default();
-    let loader = Loader { needs: &needs, locks, rows: Rows::default() };
+    let loader = Loader { needs: &needs, locks, commands: &[], rows: Rows::default() };
     let mut flight = Flight::default();
     if loader.ask_locks(&mut flight).is_some() {
         flight.send(connection, None).await?.answers().await?;

@@ -199,6 +199,10 @@ impl Store for PostgresStore {
         acts::page(&self.inner.read(acts::list(&filter, &page)?).await?, page.limit)
     }
 
+    async fn limit_salt(&self) -> Result<[u8; 32], Error> {
+        self.inner.read(cases::LimitSalt).await
+    }
+
     async fn authority(&self) -> Result<Authority, Error> {
         self.inner.read(cases::TheAuthority).await
     }

@@ -17,6 +17,7 @@ mod metrics;
 mod openapi;
 mod pages;
 mod problem;
+mod retryable;
 mod roles;
 mod router;
 mod routes;

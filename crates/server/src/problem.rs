@@ -3,19 +3,23 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use holdfast_core::id::LimitName;
 use holdfast_core::order::{Order, RefundLine, Shortage};
 use holdfast_core::refusal::Refusal;
 use holdfast_engine::Error;
 use holdfast_wire::{self as wire, Code, ProblemItem};
 
+use crate::input::json::push_key;
 use crate::input::report::Located;
+use crate::retryable::is_retryable;
 use crate::view;
 
-/// When to come back after an answer that asks for it, in milliseconds.
-const RETRY_AFTER_MS: u64 = 1_000;
+/// When to come back after an answer that asks for it and does not know better.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What went wrong, to be told to the client.
 #[derive(Debug, Clone)]
@@ -28,6 +32,7 @@ struct Content {
     recorded: Option<bool>,
     retryable: bool,
     repeated: bool,
+    retry_after: Duration,
     order: Option<Arc<Order>>,
     errors: Vec<ProblemItem>,
 }
@@ -52,6 +57,7 @@ impl Problem {
             recorded: Some(false),
             retryable: is_retryable(code),
             repeated: false,
+            retry_after: RETRY_AFTER,
             order: None,
             errors: Vec::new(),
         }))
@@ -140,7 +146,9 @@ impl Problem {
 
     /// When to come back: on every 429 and 503.
     pub(crate) fn retry_after_ms(&self) -> Option<u64> {
-        matches!(self.status(), 429 | 503).then_some(RETRY_AFTER_MS)
+        // Rounded up: who comes back then is not too early.
+        let millis = self.0.retry_after.as_nanos().div_ceil(1_000_000);
+        matches!(self.status(), 429 | 503).then(|| u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
     /// The body.
@@ -194,6 +202,7 @@ const fn code_of(refusal: &Refusal) -> Code {
         Refusal::AccountOpenHolds { .. } => Code::AccountOpenHolds,
         Refusal::AccountLimit(_) => Code::AccountLimit,
         Refusal::QueueFull { .. } => Code::QueueFull,
+        Refusal::KeyLimit(..) | Refusal::KeyOpenHolds(..) => Code::KeyLimit,
         Refusal::SoldOut(_) => Code::SoldOut,
         Refusal::QueueTimeout => Code::QueueTimeout,
         Refusal::Cancelled => Code::Cancelled,
@@ -216,6 +225,12 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         match error {
             Error::Overloaded => Self::overloaded(),
+            Error::RateLimited { retry_after } => {
+                let mut problem =
+                    Self::new(Code::RateLimited, "more orders a second than this campaign lets in");
+                problem.0.retry_after = retry_after;
+                problem
+            }
             Error::ShuttingDown => {
                 Self::new(Code::ShuttingDown, "the server is going down; nothing was done")
             }
@@ -252,61 +267,6 @@ impl From<holdfast_store::Error> for Problem {
     }
 }
 
-/// Whether the same request may succeed later.
-pub(crate) const fn is_retryable(code: Code) -> bool {
-    match code {
-        Code::RequestTimeout
-        | Code::SoldOut
-        | Code::AccountLimit
-        | Code::AccountOpenHolds
-        | Code::CampaignNotOpen
-        | Code::CampaignPaused
-        | Code::Frozen
-        | Code::KeyLimit
-        | Code::NotHeld
-        | Code::NotSold
-        | Code::InReview
-        | Code::StockInUse
-        | Code::RateLimited
-        | Code::QueueFull
-        | Code::Internal
-        | Code::Overloaded
-        | Code::AuthorityUnavailable
-        | Code::OutcomeUnknown
-        | Code::CacheNotReady
-        | Code::StorageFull
-        | Code::ShuttingDown => true,
-        Code::MalformedJson
-        | Code::UnknownField
-        | Code::DuplicateField
-        | Code::InvalidValue
-        | Code::InvalidQuantity
-        | Code::InvalidIdentifier
-        | Code::InvalidTime
-        | Code::Unauthenticated
-        | Code::Forbidden
-        | Code::NotFound
-        | Code::UnknownSku
-        | Code::MethodNotAllowed
-        | Code::NotAcceptable
-        | Code::TooLarge
-        | Code::UnsupportedMediaType
-        | Code::CampaignClosed
-        | Code::AlreadySold
-        | Code::AlreadyReleased
-        | Code::AlreadyFailed
-        | Code::AlreadyRefunded
-        | Code::Cancelled
-        | Code::HoldExpired
-        | Code::RefundExceedsSold
-        | Code::AdmissionLost
-        | Code::QueueTimeout
-        | Code::Conflict
-        | Code::OrderMismatch
-        | Code::KeyMismatch => false,
-    }
-}
-
 fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
     let missing = |shortage: &Shortage, what: &str| {
         let Shortage { line, requested, available } = shortage;
@@ -324,9 +284,16 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::InvalidValue { pointer, why } => Cow::Owned(format!("{pointer} {why}")),
         Refusal::AccountOpenHolds { limit } => Cow::Owned(format!("the account may have {limit} open holds")),
         Refusal::QueueFull { limit } => Cow::Owned(format!("{limit} orders wait already")),
-        Refusal::AccountLimit(shortage)
-        | Refusal::SoldOut(shortage)
-        | Refusal::RefundExceedsSold(shortage) => missing(shortage, "requested"),
+        Refusal::AccountLimit(Shortage { line: _, requested, available }) => {
+            Cow::Owned(format!("the account may have {available} more units, {requested} requested"))
+        }
+        Refusal::KeyLimit(name, Shortage { line: _, requested, available }) => {
+            Cow::Owned(format!("the {name} may have {available} more units, {requested} requested"))
+        }
+        Refusal::KeyOpenHolds(name, _) => {
+            Cow::Owned(format!("the {name} has as many open holds as it may have"))
+        }
+        Refusal::SoldOut(shortage) | Refusal::RefundExceedsSold(shortage) => missing(shortage, "requested"),
         Refusal::StockInUse(shortage) => {
             let Shortage { line: _, requested, available } = shortage;
             Cow::Owned(format!("{requested} to be taken away, {available} available"))
@@ -373,6 +340,12 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         Refusal::AccountLimit(shortage) => {
             short(pointer_of_line(shortage.line, subject), shortage, "more than the account may have")
         }
+        Refusal::KeyLimit(name, shortage) => {
+            short(pointer_of_key(name), shortage, "more units than the key may have")
+        }
+        Refusal::KeyOpenHolds(name, shortage) => {
+            short(pointer_of_key(name), shortage, "one more open hold than the key may have")
+        }
         Refusal::SoldOut(shortage) => {
             short(pointer_of_line(shortage.line, subject), shortage, "more than there is")
         }
@@ -404,6 +377,13 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         | Refusal::InReview
         | Refusal::Conflict(_) => Vec::new(),
     }
+}
+
+/// Where the request names a key that limits are on.
+fn pointer_of_key(name: &LimitName) -> String {
+    let mut pointer = "/limit_keys".to_owned();
+    push_key(&mut pointer, name.as_str());
+    pointer
 }
 
 /// Where the request names an order's line: a refund may name some lines only, in any order.

@@ -2,6 +2,7 @@
 
 use holdfast_core::campaign::Policy;
 use holdfast_core::ledger::Entry;
+use holdfast_core::limit::Limits;
 use holdfast_core::order::{Line, Order, Payment, RefundDue, State};
 use holdfast_core::stock::{Bucket, Pool};
 use holdfast_core::time::Timestamp;
@@ -197,13 +198,17 @@ fn policy(policy: &Policy) -> wire::PolicyView {
         restock_on_refund: policy.restock_on_refund,
         account_limit: policy.account_limit,
         account_open_holds: policy.account_open_holds,
-        key_limits: std::collections::BTreeMap::new(),
-        order_rate_per_account: None,
-        order_rate: None,
+        key_limits: policy.key_limits.iter().map(|(name, most)| (name.to_string(), limits(*most))).collect(),
+        order_rate_per_account: policy.order_rate_per_account.map(u64::from),
+        order_rate: policy.order_rate.map(u64::from),
         queue_limit: policy.queue_limit,
         queue_wait_ms: policy.queue_wait_ms.into(),
         approval_threshold: None,
     }
+}
+
+fn limits(limits: Limits) -> wire::KeyLimits {
+    wire::KeyLimits { units: limits.units, open_holds: limits.open_holds }
 }
 
 /// A ledger entry.

@@ -3,13 +3,15 @@
 
 use holdfast_core::command::Adjust;
 use holdfast_core::ledger::Entry;
-use holdfast_core::order::Order;
-use holdfast_core::snapshot::{BucketChange, Changes, OrderChange};
+use holdfast_core::limit::Limited;
+use holdfast_core::order::{Order, Usage};
+use holdfast_core::snapshot::{BucketChange, Changes, OrderChange, UsageKey};
 use holdfast_core::stock::Pool;
 use holdfast_store::Error;
-use holdfast_store::rows::{integer, write_detail, write_lines};
+use holdfast_store::rows::{integer, write_detail, write_keys, write_lines};
 use rusqlite::{Connection, Params, params};
 
+use crate::cases;
 use crate::codec::bytes;
 use crate::error::Driver;
 
@@ -28,10 +30,10 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
         write_bucket(db, change)?;
     }
     for (key, usage) in &changes.usage {
-        let sql = "INSERT INTO account_usage (campaign_id, account, units, open_holds) VALUES (?1, ?2, ?3, ?4) \
-                   ON CONFLICT (campaign_id, account) DO UPDATE SET units = ?3, open_holds = ?4";
-        let (units, open) = (integer(usage.units)?, integer(usage.open_holds)?);
-        exactly_one(db, sql, params![key.campaign.as_str(), key.account.as_str(), units, open])?;
+        write_usage(db, key, *usage)?;
+    }
+    for case in &changes.cases {
+        cases::open(db, case)?;
     }
     for row in &changes.payments {
         let sql = "INSERT INTO payment (provider, event_id, payment_id, order_id, outcome) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -44,6 +46,23 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
         insert_adjustment(db, adjust)?;
     }
     Ok(())
+}
+
+/// Writes a usage row as it stands after the batch.
+pub(crate) fn write_usage(db: &Connection, key: &UsageKey, usage: Usage) -> Result<(), Error> {
+    let (campaign, units, open) = (key.campaign.as_str(), integer(usage.units)?, integer(usage.open_holds)?);
+    match &key.limited {
+        Limited::Account(account) => {
+            let sql = "INSERT INTO account_usage (campaign_id, account, units, open_holds) VALUES (?1, ?2, ?3, ?4) \
+                       ON CONFLICT (campaign_id, account) DO UPDATE SET units = ?3, open_holds = ?4";
+            exactly_one(db, sql, params![campaign, account.as_str(), units, open])
+        }
+        Limited::Key(name, hashed) => {
+            let sql = "INSERT INTO key_usage (campaign_id, name, hashed, units, open_holds) VALUES (?1, ?2, ?3, ?4, ?5) \
+                       ON CONFLICT (campaign_id, name, hashed) DO UPDATE SET units = ?4, open_holds = ?5";
+            exactly_one(db, sql, params![campaign, name.as_str(), bytes(hashed.0), units, open])
+        }
+    }
 }
 
 fn exactly_one(db: &Connection, sql: &str, params: impl Params) -> Result<(), Error> {
@@ -85,8 +104,7 @@ fn write_bucket(db: &Connection, change: &BucketChange) -> Result<(), Error> {
 fn write_order(db: &Connection, change: &OrderChange) -> Result<(), Error> {
     let order: &Order = &change.order;
     let id = bytes(order.id.0);
-    let home_pool = order.home.map(|home| bytes(home.pool.0));
-    let home_bucket = order.home.map(|home| home.number);
+    let (home_pool, home_bucket) = order.home.map(|home| (bytes(home.pool.0), home.number)).unzip();
     let reason = order.reason.map(holdfast_core::order::Reason::as_str);
     let (lines, detail) = (write_lines(&order.lines)?, write_detail(order)?);
     let (ends, due) = (order.hold_ends_at.map(|t| t.0), order.due_at.map(|t| t.0));
@@ -94,8 +112,8 @@ fn write_order(db: &Connection, change: &OrderChange) -> Result<(), Error> {
     let Some(base_version) = change.base_version else {
         let sql = "INSERT INTO orders (id, campaign_id, order_no, account, state, reason, version, home_pool, \
                    home_bucket, lines, hold_seconds, hold_seconds_sent, hold_ends_at, due_at, extended, amount_minor, \
-                   currency, refund_due_since, detail, metadata, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, \
-                   ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
+                   currency, refund_due_since, detail, metadata, created_at, updated_at, limit_keys) VALUES (?1, ?2, ?3, ?4, ?5, \
+                   ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
         let (campaign, order_no) = (order.key.campaign.as_str(), order.key.order_no.as_str());
         let amount_minor = order.amount_due.as_ref().map(|m| m.amount_minor);
         let currency = order.amount_due.as_ref().map(|m| &*m.currency);
@@ -125,6 +143,7 @@ fn write_order(db: &Connection, change: &OrderChange) -> Result<(), Error> {
                 order.metadata.as_deref(),
                 order.created_at.0,
                 order.updated_at.0,
+                write_keys(&order.limit_keys)?,
             ],
         );
     };

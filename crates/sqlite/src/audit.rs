@@ -1,6 +1,7 @@
 //! Reads every row in one consistent view and has the rules judge them.
 
 use holdfast_core::audit::{Auditor, Report};
+use holdfast_core::snapshot::UsageKey;
 use holdfast_store::{Error, rows};
 use rusqlite::{Connection, params};
 
@@ -42,15 +43,26 @@ fn read_all(db: &Connection) -> Result<Report, Error> {
         let entries = all(of_order.query(params![bytes(order.id.0)]).store()?, rows::entry)?;
         auditor.order(&order, &entries);
     }
-    let mut usages = db.prepare("SELECT * FROM account_usage").store()?;
-    let mut usages = usages.query(params![]).store()?;
-    while let Some((key, usage)) = next(&mut usages, |row| Ok((rows::usage_key(row)?, rows::usage(row)?)))? {
-        auditor.usage(&key, usage);
-    }
+    read_usage(db, "SELECT * FROM account_usage", rows::usage_key, &mut auditor)?;
+    read_usage(db, "SELECT * FROM key_usage", rows::key_usage_key, &mut auditor)?;
     let mut payments = db.prepare("SELECT * FROM payment").store()?;
     let mut payments = payments.query(params![]).store()?;
     while let Some(payment) = next(&mut payments, rows::payment)? {
         auditor.payment(&payment);
     }
     Ok(auditor.finish())
+}
+
+fn read_usage(
+    db: &Connection,
+    sql: &str,
+    read_key: fn(&dyn rows::Row) -> Result<UsageKey, Error>,
+    auditor: &mut Auditor,
+) -> Result<(), Error> {
+    let mut usages = db.prepare(sql).store()?;
+    let mut usages = usages.query(params![]).store()?;
+    while let Some((key, usage)) = next(&mut usages, |row| Ok((read_key(row)?, rows::usage(row)?)))? {
+        auditor.usage(&key, usage);
+    }
+    Ok(())
 }

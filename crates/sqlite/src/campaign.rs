@@ -1,12 +1,12 @@
 //! Campaigns and switches: written by calls of their own, through the same writer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Campaign, Policy, Switches};
-use holdfast_core::id::{Account, CampaignId};
-use holdfast_core::order::Usage;
+use holdfast_core::id::CampaignId;
+use holdfast_core::limit::Recount;
 use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::UsageKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::rows::{self, integer};
 use holdfast_store::{Act, Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
@@ -16,7 +16,7 @@ use crate::acts;
 use crate::codec::{bytes, next};
 use crate::error::Driver;
 use crate::load::one;
-use crate::query;
+use crate::{apply, query};
 
 fn load(db: &Connection, id: &CampaignId) -> Result<Option<Campaign>, Error> {
     one(db, "SELECT * FROM campaign WHERE id = ?1", params![id.as_str()], rows::campaign)
@@ -26,17 +26,13 @@ pub(crate) fn put(db: &Connection, put: PutCampaign, now: Timestamp) -> Result<(
     let before = load(db, &put.id)?;
     let created = before.is_none();
     let via = put.via.clone();
-    let campaign = put.onto(before.as_ref(), now);
+    let mut campaign = put.onto(before.as_ref(), now);
+    if let Some(before) = &before {
+        recount(db, &before.policy, &mut campaign)?;
+    }
     write(db, &campaign)?;
     if let Some(act) = Act::put_campaign(before.as_ref(), &campaign, via.as_ref()) {
         acts::record(db, &act, now)?;
-    }
-    let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
-    if campaign.policy.limits_accounts() && !counted && !created {
-        count_usage(db, &campaign.id)?;
-    } else if counted && !campaign.policy.limits_accounts() {
-        db.execute("DELETE FROM account_usage WHERE campaign_id = ?1", params![campaign.id.as_str()])
-            .store()?;
     }
     Ok((Arc::new(campaign), created))
 }
@@ -59,7 +55,11 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
         account_open_holds,
         queue_limit,
         queue_wait_ms,
+        key_limits,
+        order_rate_per_account,
+        order_rate,
     } = &campaign.policy;
+    let ceilings = &campaign.ceilings;
     let Switches { opened, paused, frozen, closed } = campaign.switches;
     db.prepare_cached(include_str!("sql/put_campaign.sql"))
         .store()?
@@ -88,7 +88,12 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
             ":account_open_holds": account_open_holds.map(integer).transpose()?,
             ":queue_limit": integer(*queue_limit)?,
             ":queue_wait_ms": queue_wait_ms,
-            ":account_limit_ceiling": campaign.account_limit_ceiling.map(integer).transpose()?,
+            ":account_limit_ceiling": ceilings.account.units.map(integer).transpose()?,
+            ":account_open_holds_ceiling": ceilings.account.open_holds.map(integer).transpose()?,
+            ":key_limits": rows::write_limits(key_limits)?,
+            ":key_ceilings": rows::write_limits(&ceilings.keys)?,
+            ":order_rate_per_account": order_rate_per_account,
+            ":order_rate": order_rate,
             ":created_at": campaign.created_at.0,
             ":updated_at": campaign.updated_at.0,
         })
@@ -96,28 +101,25 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
     Ok(())
 }
 
-/// Counts what every account has, for a limit that is added later. No batch runs meanwhile.
-fn count_usage(db: &Connection, campaign: &CampaignId) -> Result<(), Error> {
-    let mut usage: BTreeMap<Account, Usage> = BTreeMap::new();
-    let mut orders = db.prepare("SELECT * FROM orders WHERE campaign_id = ?1").store()?;
-    let mut orders = orders.query(params![campaign.as_str()]).store()?;
-    while let Some(order) = next(&mut orders, rows::order)? {
-        let own = order.usage();
-        if own != Usage::default() {
-            let sum = usage.entry(order.account).or_default();
-            sum.units += own.units;
-            sum.open_holds += own.open_holds;
-        }
+/// Counts usage for limits that are added, and drops what nobody limits any more. No batch runs meanwhile.
+fn recount(db: &Connection, before: &Policy, campaign: &mut Campaign) -> Result<(), Error> {
+    let (recount, void) = Recount::of(before, &campaign.policy);
+    let id = campaign.id.as_str();
+    if void.accounts {
+        db.execute("DELETE FROM account_usage WHERE campaign_id = ?1", params![id]).store()?;
     }
-    let mut insert = db
-        .prepare(
-            "INSERT INTO account_usage (campaign_id, account, units, open_holds) VALUES (?1, ?2, ?3, ?4)",
-        )
-        .store()?;
-    for (account, Usage { units, open_holds }) in usage {
-        insert
-            .execute(params![campaign.as_str(), account.as_str(), integer(units)?, integer(open_holds)?])
-            .store()?;
+    for name in &void.names {
+        let sql = "DELETE FROM key_usage WHERE campaign_id = ?1 AND name = ?2";
+        db.execute(sql, params![id, name.as_str()]).store()?;
+    }
+    let Some(mut recount) = recount else { return Ok(()) };
+    let mut orders = db.prepare("SELECT * FROM orders WHERE campaign_id = ?1").store()?;
+    let mut orders = orders.query(params![id]).store()?;
+    while let Some(order) = next(&mut orders, rows::order)? {
+        recount.order(&order);
+    }
+    for (limited, usage) in recount.finish(&mut campaign.ceilings) {
+        apply::write_usage(db, &UsageKey { campaign: campaign.id.clone(), limited }, usage)?;
     }
     Ok(())
 }

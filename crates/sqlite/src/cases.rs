@@ -20,6 +20,12 @@ pub(crate) fn halted(db: &Connection) -> Result<bool, Error> {
     db.prepare_cached(sql).store()?.query_row([], |row| row.get(0)).store()
 }
 
+/// What keys that orders carry are hashed with.
+pub(crate) fn limit_salt(db: &Connection) -> Result<[u8; 32], Error> {
+    let salt = one(db, "SELECT salt FROM limit_salt", [], rows::limit_salt)?;
+    salt.ok_or_else(|| corrupt("the salt of the keys is missing"))
+}
+
 pub(crate) fn authority(db: &Connection) -> Result<Authority, Error> {
     let incarnation = |row: &dyn Row| rows::number_id(row, "incarnation").map(Incarnation);
     let current = one(db, "SELECT incarnation FROM authority", [], incarnation)?;
@@ -51,12 +57,13 @@ pub(crate) fn begin_incarnation(
         return Err(corrupt("the authority's row is missing"));
     }
     db.execute("UPDATE authority SET incarnation = ?1", [bytes(begin.incarnation.0)]).store()?;
-    insert(db, &begin.case_at(now))
+    open(db, &begin.case_at(now))
 }
 
-fn insert(db: &Connection, case: &Case) -> Result<(), Error> {
+/// Opens a case; an order that has one of the kind keeps it as it is.
+pub(crate) fn open(db: &Connection, case: &Case) -> Result<(), Error> {
     let sql = "INSERT INTO cases (id, kind, pool, order_id, evidence, opened_at, state) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING";
     let (pool, order) = (case.pool.map(|pool| bytes(pool.0)), case.order.map(|order| bytes(order.0)));
     let (kind, state) = (case.kind.as_str(), case.state().as_str());
     db.execute(sql, params![bytes(case.id.0), kind, pool, order, &*case.evidence, case.opened_at.0, state])
@@ -96,4 +103,45 @@ pub(crate) fn resolve(
         count => return Err(Error::Data(format!("{count} cases resolved instead of 1"))),
     }
     Ok(Ok(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_core::case::CaseKind;
+    use holdfast_core::id::OrderId;
+
+    use super::*;
+
+    #[test]
+    fn cases_of_before_stay_as_they_are_and_new_kinds_may_come() {
+        let db = Connection::open_in_memory().unwrap();
+        for migration in [
+            include_str!("../migrations/V1__initial.sql"),
+            include_str!("../migrations/V2__keys.sql"),
+            include_str!("../migrations/V3__cases.sql"),
+            include_str!("../migrations/V4__settlement.sql"),
+            include_str!("../migrations/V5__queue.sql"),
+        ] {
+            db.execute_batch(migration).unwrap();
+        }
+        db.execute_batch(
+            "INSERT INTO cases (id, kind, evidence, opened_at, state) VALUES
+             (x'00000000000000000000000000000001', 'incarnation', '{}', 5, 'open');
+             INSERT INTO cases (id, kind, evidence, opened_at, state, action, operator, reason, decided_at) VALUES
+             (x'00000000000000000000000000000002', 'incarnation', '{}', 6, 'resolved', 'acknowledge', 'ann', 'seen', 7);",
+        )
+        .unwrap();
+        let all =
+            |db: &Connection| list(db, CaseFilter::default(), &Page { after: None, limit: 9 }).unwrap().0;
+        let before = all(&db);
+        db.execute_batch(include_str!("../migrations/V6__limits.sql")).unwrap();
+        assert_eq!(all(&db), before);
+        assert!(halted(&db).unwrap());
+        let mut new = Case::open(CaseId(3), CaseKind::ChargedTwice, "{}".into(), Timestamp(8));
+        new.order = Some(OrderId(4));
+        open(&db, &new).unwrap();
+        open(&db, &Case { opened_at: Timestamp(9), ..new.clone() }).unwrap();
+        assert_eq!(all(&db).last(), Some(&new));
+        assert_ne!(limit_salt(&db).unwrap(), [0; 32]);
+    }
 }

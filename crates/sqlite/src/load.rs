@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use holdfast_core::command::Command;
 use holdfast_core::id::{CampaignId, OrderId, PoolId};
-use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
+use holdfast_core::limit::Limited;
+use holdfast_core::snapshot::{LockSet, Needs, Snapshot};
 use holdfast_store::Error;
 use holdfast_store::rows::{self as row, Row};
 use rusqlite::{Connection, Params, params};
@@ -24,7 +25,7 @@ pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -
     load_adjustments(db, &needs, &mut rows)?;
     load_stock(db, &needs, locks, &mut rows)?;
     load_campaigns(db, &needs, &mut rows)?;
-    load_usage(db, &needs, &mut rows)?;
+    load_usage(db, commands, &mut rows)?;
     rows.queue_lengths = queue::lengths(db, needs.queues.iter().copied())?;
     rows.halted = cases::halted(db)?;
     Ok(rows)
@@ -157,19 +158,21 @@ fn load_campaigns(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Re
     Ok(())
 }
 
-fn load_usage(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
-    let named = needs.accounts.iter().map(|(campaign, account)| ((*campaign).clone(), (*account).clone()));
-    let of_orders = rows.orders.values().map(|order| (order.key.campaign.clone(), order.account.clone()));
-    let accounts: BTreeSet<_> = named.chain(of_orders).collect();
-    for (campaign, account) in accounts {
-        let limited = rows.campaigns.get(&campaign).is_some_and(|c| c.policy.limits_accounts());
-        if !limited {
-            continue;
-        }
-        let sql = "SELECT units, open_holds FROM account_usage WHERE campaign_id = ?1 AND account = ?2";
-        let usage =
-            one(db, sql, params![campaign.as_str(), account.as_str()], row::usage)?.unwrap_or_default();
-        rows.usage.insert(UsageKey { campaign, account }, usage);
+fn load_usage(db: &Connection, commands: &[Command], rows: &mut Snapshot) -> Result<(), Error> {
+    for key in rows.usage_of(commands) {
+        let campaign = key.campaign.as_str();
+        let found = match &key.limited {
+            Limited::Account(account) => {
+                let sql =
+                    "SELECT units, open_holds FROM account_usage WHERE campaign_id = ?1 AND account = ?2";
+                one(db, sql, params![campaign, account.as_str()], row::usage)?
+            }
+            Limited::Key(name, hashed) => {
+                let sql = "SELECT units, open_holds FROM key_usage WHERE campaign_id = ?1 AND name = ?2 AND hashed = ?3";
+                one(db, sql, params![campaign, name.as_str(), bytes(hashed.0)], row::usage)?
+            }
+        };
+        rows.usage.extend(found.map(|usage| (key, usage)));
     }
     Ok(())
 }

@@ -215,6 +215,10 @@ impl Store for SqliteStore {
         self.readers.read(move |db| acts::list(db, &filter, &page)).await
     }
 
+    async fn limit_salt(&self) -> Result<[u8; 32], Error> {
+        self.readers.read(cases::limit_salt).await
+    }
+
     async fn authority(&self) -> Result<Authority, Error> {
         self.readers.read(cases::authority).await
     }

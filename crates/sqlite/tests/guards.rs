@@ -21,6 +21,7 @@ use holdfast_core::campaign::{Policy, Switch};
 use holdfast_core::command::{Command, OpenPool, Outcome, Place, PlaceLine, Signed};
 use holdfast_core::id::*;
 use holdfast_core::invariant::Invariant;
+use holdfast_core::limit::LimitKeys;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::{self, BucketKey};
 use holdfast_store::SwitchCampaign;
@@ -69,6 +70,7 @@ async fn sell(store: &SqliteStore) {
         lines: vec![PlaceLine { sku, location, pool: PoolId(1), quantity: 3 }],
         hold_seconds: None,
         amount_due: None,
+        limit_keys: LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,
@@ -167,7 +169,7 @@ async fn the_database_forbids_what_no_code_may_do() {
         (
             "INSERT INTO orders SELECT randomblob(16), campaign_id, order_no, account, state, reason, version, \
              home_pool, home_bucket, lines, hold_seconds, hold_seconds_sent, hold_ends_at, due_at, extended, \
-             amount_minor, currency, refund_due_since, detail, metadata, created_at, updated_at FROM orders",
+             amount_minor, currency, refund_due_since, detail, metadata, created_at, updated_at, limit_keys FROM orders",
             "UNIQUE constraint failed",
         ),
         (

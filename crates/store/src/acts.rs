@@ -1,10 +1,12 @@
 //! Acts of operators: who did what, through which key and in which request. Written with the act, in the
 //! same transaction, and never changed.
 
+mod changes;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use holdfast_core::campaign::{Campaign, Policy};
+use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{AdjustmentKind, Command, How, OrderAction, Outcome, Signed, Via};
 use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, PoolId};
 use holdfast_core::time::Timestamp;
@@ -77,7 +79,7 @@ impl Act {
     pub fn put_campaign(before: Option<&Campaign>, after: &Campaign, via: Option<&Arc<Via>>) -> Option<Self> {
         let detail = match before {
             None => "created".to_owned(),
-            Some(before) => changes(before, after),
+            Some(before) => changes::of_campaign(before, after),
         };
         let about = About::Campaign(after.id.clone());
         (!detail.is_empty()).then(|| Self::new(about, "put_campaign", detail, via))
@@ -167,45 +169,6 @@ fn operator_action(action: &OrderAction) -> Option<&'static str> {
         | OrderAction::Refund(_)
         | OrderAction::Expire => None,
     }
-}
-
-/// What differs between a campaign before and after, field by field.
-fn changes(before: &Campaign, after: &Campaign) -> String {
-    let mut found = Vec::new();
-    let mut note = |name: &str, old: String, new: String| {
-        if old != new {
-            found.push(format!("{name} {old} -> {new}"));
-        }
-    };
-    macro_rules! compare {
-        ($($field:ident),*) => {{
-            // Taken apart whole: a field that comes later must be named here.
-            let Policy { $($field),* } = &before.policy;
-            $(note(stringify!($field), format!("{:?}", $field), format!("{:?}", after.policy.$field));)*
-        }};
-    }
-    note("name", format!("{:?}", before.name), format!("{:?}", after.name));
-    note("starts_at", format!("{:?}", before.starts_at), format!("{:?}", after.starts_at));
-    note("ends_at", format!("{:?}", before.ends_at), format!("{:?}", after.ends_at));
-    compare!(
-        hold_seconds,
-        hold_seconds_max,
-        payment_extension_seconds,
-        release_grace_ms,
-        notice_grace_seconds,
-        capture,
-        deadline_basis,
-        late_payment,
-        payment_failed,
-        review_seconds,
-        review_end,
-        restock_on_refund,
-        account_limit,
-        account_open_holds,
-        queue_limit,
-        queue_wait_ms
-    );
-    found.join(", ")
 }
 
 /// Where an act stands in the trail: later ones have higher numbers.

@@ -86,14 +86,9 @@ pub struct PutCampaign {
 impl PutCampaign {
     /// The campaign that it makes of the one before, the same in every store.
     pub fn onto(self, before: Option<&Campaign>, now: Timestamp) -> Campaign {
-        let limit = self.policy.account_limit;
+        let ceilings = before.map(|known| known.ceilings.clone()).unwrap_or_default();
         Campaign {
-            account_limit_ceiling: match before {
-                None => limit,
-                Some(known) => {
-                    known.account_limit_ceiling.zip(limit).map(|(ceiling, limit)| ceiling.max(limit))
-                }
-            },
+            ceilings: ceilings.after(before.map(|known| &known.policy), &self.policy),
             id: self.id,
             name: self.name,
             starts_at: self.starts_at,
@@ -175,6 +170,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// What operators did, the newest first.
     async fn acts(&self, filter: ActFilter, page: Page<ActId>) -> Result<(Vec<ActRow>, bool), Error>;
+
+    /// What keys that orders carry are hashed with: random, made once with the authority, never changed.
+    async fn limit_salt(&self) -> Result<[u8; 32], Error>;
 
     /// Which authority this is, and how far its ledger has come.
     async fn authority(&self) -> Result<Authority, Error>;

@@ -14,12 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use holdfast_core::audit::{Auditor, Report};
-use holdfast_core::campaign::Campaign;
+use holdfast_core::campaign::{Campaign, Policy};
 use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command};
 use holdfast_core::decide::decide;
 use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, EventId, OrderId, OrderKey, PoolId, Provider};
 use holdfast_core::ledger::Entry;
+use holdfast_core::limit::Recount;
 use holdfast_core::order::{Order, Usage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{PaymentRow, UsageKey};
@@ -171,15 +172,15 @@ impl Rows {
         auditor.finish()
     }
 
-    /// Counts usage anew for a limit that is added later.
-    fn count_usage(&mut self, campaign: &CampaignId) {
-        let orders = self.orders.values().filter(|order| order.key.campaign == *campaign);
-        for order in orders {
-            let key = UsageKey { campaign: campaign.clone(), account: order.account.clone() };
-            let (own, sum) = (order.usage(), self.usage.entry(key).or_default());
-            sum.units += own.units;
-            sum.open_holds += own.open_holds;
-        }
+    /// Counts usage anew for a limit that is added later, and drops what nobody limits any more.
+    fn recount(&mut self, before: &Policy, campaign: &mut Campaign) {
+        let (recount, void) = Recount::of(before, &campaign.policy);
+        self.usage.retain(|key, _| key.campaign != campaign.id || !void.covers(&key.limited));
+        let Some(mut recount) = recount else { return };
+        self.orders.values().filter(|order| order.key.campaign == campaign.id).for_each(|o| recount.order(o));
+        let counted = recount.finish(&mut campaign.ceilings).into_iter();
+        let row = |(limited, usage)| (UsageKey { campaign: campaign.id.clone(), limited }, usage);
+        self.usage.extend(counted.map(row));
     }
 }
 
@@ -233,16 +234,14 @@ impl Store for ModelStore {
         let mut rows = self.rows();
         let before = rows.campaigns.get(&put.id).cloned();
         let (id, via) = (put.id.clone(), put.via.clone());
-        let campaign = Arc::new(put.onto(before.as_deref(), now));
-        rows.campaigns.insert(id.clone(), Arc::clone(&campaign));
+        let mut campaign = put.onto(before.as_deref(), now);
+        if let Some(before) = &before {
+            rows.recount(&before.policy, &mut campaign);
+        }
+        let campaign = Arc::new(campaign);
+        rows.campaigns.insert(id, Arc::clone(&campaign));
         if let Some(act) = Act::put_campaign(before.as_deref(), &campaign, via.as_ref()) {
             rows.record(&act, now);
-        }
-        let counted = before.as_ref().is_some_and(|known| known.policy.limits_accounts());
-        if campaign.policy.limits_accounts() && !counted {
-            rows.count_usage(&id);
-        } else if counted && !campaign.policy.limits_accounts() {
-            rows.usage.retain(|key, _| key.campaign != id);
         }
         Ok((campaign, before.is_none()))
     }
@@ -306,6 +305,10 @@ impl Store for ModelStore {
 
     async fn acts(&self, filter: ActFilter, page: Page<ActId>) -> Result<(Vec<ActRow>, bool), Error> {
         Ok(self.rows().trail.acts(&filter, &page))
+    }
+
+    async fn limit_salt(&self) -> Result<[u8; 32], Error> {
+        Ok([7; 32])
     }
 
     async fn authority(&self) -> Result<Authority, Error> {

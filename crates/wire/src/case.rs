@@ -12,7 +12,7 @@ use crate::{RawJson, Word};
 pub struct CaseView {
     /// Its id.
     pub id: String,
-    /// What it is about: `incarnation`.
+    /// What it is about: `incarnation`, `order_mismatch` or `charged_twice`.
     #[cfg_attr(feature = "openapi", schema(value_type = String, example = "incarnation"))]
     pub kind: Word,
     /// The pool concerned.

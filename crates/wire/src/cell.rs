@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-/// What a spreadsheet takes for the beginning of a formula.
-const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// What a spreadsheet takes for the beginning of a formula; some take the full-width forms for the others.
+const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
 
 /// Whether a formula stands in a text, perhaps behind apostrophes.
 fn hides_formula(text: &str) -> bool {
@@ -30,7 +30,7 @@ mod tests {
     fn every_text_comes_back_and_none_is_a_formula() {
         let texts = [
             "=1+1", "+49", "-5", "@x", "0017", "17", "1E5", "", "'", "''", "'=1", "''=1", "'a", "''a", "a'=",
-            " =1", "\t=1", "\r",
+            " =1", "\t=1", "\r", "＝1", "＋1", "－1", "＠x", "'＝1",
         ];
         for text in texts {
             let cell = neutral_cell(text);

@@ -26,7 +26,7 @@ pub use key::{ActView, CreateKeyRequest, CreatedKeyView, KeyView};
 pub use kind::{BilingualView, ProblemKindView};
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
 pub use request::{
-    AdjustPoolRequest, CancelLine, CancelRequest, Money, OpenPoolRequest, PaymentAttemptRequest,
+    AdjustPoolRequest, CancelLine, CancelRequest, KeyLimits, Money, OpenPoolRequest, PaymentAttemptRequest,
     PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest, PolicyRequest, PutCampaignRequest,
     RefundLine, RefundRequest, ResolveOrderRequest, SwitchRequest,
 };

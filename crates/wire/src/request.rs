@@ -103,17 +103,17 @@ pub struct PolicyRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000_000_000_u64))]
     pub account_open_holds: Option<u64>,
-    /// Limits of other named keys.
+    /// Limits of other keys that orders carry, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(schema_with = words::only_empty))]
-    pub key_limits: Option<BTreeMap<String, u64>>,
-    /// Orders a second and account.
+    #[cfg_attr(feature = "openapi", schema(schema_with = words::key_limits))]
+    pub key_limits: Option<BTreeMap<String, KeyLimits>>,
+    /// Most orders of an account that a node lets in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(schema_with = words::only_null))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000))]
     pub order_rate_per_account: Option<u64>,
-    /// Orders a second.
+    /// Most orders that a node lets in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(schema_with = words::only_null))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000))]
     pub order_rate: Option<u64>,
     /// Most orders that wait in the queue of one pool; one too many is refused with `queue_full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,6 +127,20 @@ pub struct PolicyRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(schema_with = words::only_null))]
     pub approval_threshold: Option<u64>,
+}
+
+/// What each key of a name may have in a campaign.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct KeyLimits {
+    /// Most units that it may hold and buy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000_000_000_u64))]
+    pub units: Option<u64>,
+    /// Most orders that it may hold open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000_000_000_u64))]
+    pub open_holds: Option<u64>,
 }
 
 /// `POST /v1/campaigns/{id}/{open,pause,resume,freeze,unfreeze,close}` and
@@ -237,9 +251,9 @@ pub struct PlaceOrderRequest {
     /// What must be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount_due: Option<Money>,
-    /// Other named keys that it counts against.
+    /// Other keys that it counts against, by name: a device, an address. Stored hashed, never shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(schema_with = words::only_empty))]
+    #[cfg_attr(feature = "openapi", schema(schema_with = words::limit_keys))]
     pub limit_keys: Option<BTreeMap<String, String>>,
     /// A JSON object kept as sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

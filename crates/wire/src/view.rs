@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
-use crate::request::Money;
+use crate::request::{KeyLimits, Money};
 use crate::{RawJson, Word};
 
 /// [`Money`] as it is shown: unlike the one that is sent, a later version may know more fields of it.
@@ -262,12 +262,12 @@ pub struct PolicyView {
     /// Most orders an account may hold open.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub account_open_holds: Option<u64>,
-    /// Limits of other named keys.
-    pub key_limits: BTreeMap<String, u64>,
-    /// Orders a second and account.
+    /// Limits of other keys that orders carry, by name.
+    pub key_limits: BTreeMap<String, KeyLimits>,
+    /// Most orders of an account that a node lets in a second.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub order_rate_per_account: Option<u64>,
-    /// Orders a second.
+    /// Most orders that a node lets in a second.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub order_rate: Option<u64>,
     /// Most orders that wait.

@@ -4,7 +4,9 @@
 //! The words stand here too because this crate does not know the core; a test of the server reads each of
 //! them with the strict reader.
 
-use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, Array, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
 
 /// A text that is one of `words`.
 fn of(words: &[&str], description: &str) -> ObjectBuilder {
@@ -90,13 +92,49 @@ pub(crate) fn only_null() -> Object {
         .build()
 }
 
-/// A map that is not built yet.
-pub(crate) fn only_empty() -> Object {
+/// Most names in a map of limits or keys.
+const NAMES_MAX: usize = 16;
+
+/// A text that names something.
+fn name() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).min_length(Some(1)).max_length(Some(128))
+}
+
+/// A map of names, or `null` for an empty one.
+fn by_name(values: impl Into<AdditionalProperties<Schema>>, description: &str) -> Object {
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
-        .max_properties(Some(0))
-        .description(Some("Not built yet: only an empty object is taken."))
+        .property_names(Some(name()))
+        .additional_properties(Some(values))
+        .max_properties(Some(NAMES_MAX))
+        .description(Some(description))
         .build()
+}
+
+/// The keys that an order carries.
+pub(crate) fn limit_keys() -> Object {
+    by_name(
+        name(),
+        "Other keys that it counts against, by name: a device, an address. Stored hashed, never shown.",
+    )
+}
+
+/// The limits of keys that orders carry.
+pub(crate) fn key_limits() -> Object {
+    let most = |what: &str| {
+        ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter([Type::Integer, Type::Null]))
+            .minimum(Some(1))
+            .maximum(Some(1_000_000_000_000_u64))
+            .description(Some(what))
+    };
+    let limits = ObjectBuilder::new()
+        .property("units", most("Most units that it may hold and buy."))
+        .property("open_holds", most("Most orders that it may hold open."))
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    let units = most("Short for `units` alone.");
+    let limits = Schema::OneOf(OneOfBuilder::new().item(units).item(limits).build());
+    by_name(limits, "Limits of other keys that orders carry, by name.")
 }
 
 pub(crate) fn role() -> Object {

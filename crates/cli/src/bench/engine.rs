@@ -1,5 +1,6 @@
 //! Measurements below HTTP: the engine on the embedded store, and bare inserts into the same tables.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +69,7 @@ fn holds(random: &mut fastrand::Rng, count: usize) -> Vec<BareHold> {
             BareHold {
                 id: id.to_be_bytes(),
                 order_no: format!("{number:032x}"),
-                account: format!("account-{:06x}", number >> 104),
+                account: format!("account-{:08x}", number >> 96),
             }
         })
         .collect()
@@ -83,8 +84,8 @@ pub(crate) struct Sale {
 }
 
 impl Sale {
-    /// Opens the sale on a database, new or known.
-    pub(crate) async fn open(database: &Path) -> Result<Self> {
+    /// Opens the sale on a database, new or known, under a policy that holds for a day.
+    pub(crate) async fn open(database: &Path, limits: &Policy) -> Result<Self> {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(database, Options::default())?);
         let engine = Engine::new(store, Arc::new(UuidV7), Config::default());
         engine.learn_keys().await?;
@@ -100,7 +101,7 @@ impl Sale {
             name: "bench".into(),
             starts_at: None,
             ends_at: None,
-            policy: Policy { hold_seconds: 86_400, hold_seconds_max: 86_400, ..Policy::default() },
+            policy: Policy { hold_seconds: 86_400, hold_seconds_max: 86_400, ..limits.clone() },
             via: None,
         };
         sale.engine.put_campaign(put).await?;
@@ -154,7 +155,7 @@ impl Sale {
                             campaign: campaign.clone(),
                             order_no: OrderNo::new(&format!("{number:032x}"))?,
                         },
-                        account: Account::new(&format!("account-{:06x}", number >> 104))?,
+                        account: Account::new(&format!("account-{:08x}", number >> 96))?,
                         lines: vec![RequestedLine {
                             sku: sku.clone(),
                             location: location.clone(),
@@ -162,6 +163,7 @@ impl Sale {
                         }],
                         hold_seconds: None,
                         amount_due: None,
+                        limit_keys: BTreeMap::new(),
                         metadata: None,
                     };
                     let outcome = engine.place(request).await?;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use holdfast_core::campaign::Policy;
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -17,6 +18,8 @@ use super::stage::directory;
 use crate::output::{self, Format};
 use crate::private::{DATABASE, PrivateServer};
 
+/// The units that an account may have where limits are measured.
+const LIMIT: u64 = 2;
 /// Bare commits that are timed.
 const COMMITS: usize = 500;
 
@@ -56,6 +59,7 @@ struct Limits {
     bare_insert_rps: f64,
     bare_commit_p99_ms: f64,
     engine_holds_rps: f64,
+    engine_holds_limited_rps: f64,
     http_holds_rps: f64,
     http_holds_p99_ms: f64,
     http_sold_out_rps: f64,
@@ -103,7 +107,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
 
 /// A server on a store with the campaign and the hot pool.
 async fn server(directory: TempDir) -> Result<PrivateServer> {
-    Sale::open(&directory.path().join(DATABASE)).await?.close().await?;
+    Sale::open(&directory.path().join(DATABASE), &Policy::default()).await?.close().await?;
     PrivateServer::start_in(directory, &["--constant-answer"]).await
 }
 
@@ -127,11 +131,13 @@ async fn one_round(args: &Args, seed: u64, taken: &mut Taken) -> Result<()> {
     taken.add("bare_commit_p99_ms", load::percentile(&commits, 99.0) / 1_000.0);
     drop(bare);
 
-    let engine = directory()?;
-    let sale = Sale::open(&engine.path().join(DATABASE)).await?;
-    taken.add("engine_holds_rps", sale.place(u64::MAX - engine::CALLERS, seconds, seed).await?);
-    sale.close().await?;
-    drop(engine);
+    let limited = Policy { account_limit: Some(LIMIT), ..Policy::default() };
+    for (name, policy) in [("engine_holds_rps", Policy::default()), ("engine_holds_limited_rps", limited)] {
+        let engine = directory()?;
+        let sale = Sale::open(&engine.path().join(DATABASE), &policy).await?;
+        taken.add(name, sale.place(u64::MAX - engine::CALLERS, seconds, seed).await?);
+        sale.close().await?;
+    }
 
     let server = server(directory()?).await?;
     let constant = load(args, &server, requests(CONSTANT_PATH, "CUP", 201, seed), Pace::Closed).await?;
@@ -161,7 +167,7 @@ async fn half_load(args: &Args, taken: &mut Taken) -> Result<()> {
 /// Stores orders, then measures the engine and the memory of a server that has them.
 async fn with_stored_orders(args: &Args, taken: &mut Taken) -> Result<f64> {
     let directory = directory()?;
-    let sale = Sale::open(&directory.path().join(DATABASE)).await?;
+    let sale = Sale::open(&directory.path().join(DATABASE), &Policy::default()).await?;
     sale.place(args.stored, Duration::from_secs(600), args.seed ^ 0xff).await?;
     for round in 0..args.rounds {
         let seed = args.seed.wrapping_add(0x2000 + u64::try_from(round)?);
@@ -195,7 +201,7 @@ fn limits(args: &Args, taken: &Taken, rss: f64) -> Limits {
             store: format!("SQLite {}", holdfast_sqlite::version()),
             durability: SQLITE_DURABILITY.to_owned(),
             stock: engine::SUPPLY,
-            limits: "no account limits",
+            limits: "none, but for the measurement with limits: account_limit 2",
             stored_orders: args.stored,
             connections: args.connections,
             distribution: "one hot pool of one bucket; random order numbers, 128 bits",
@@ -207,6 +213,7 @@ fn limits(args: &Args, taken: &Taken, rss: f64) -> Limits {
         bare_insert_rps: median("bare_insert_rps"),
         bare_commit_p99_ms: median("bare_commit_p99_ms"),
         engine_holds_rps: median("engine_holds_rps"),
+        engine_holds_limited_rps: median("engine_holds_limited_rps"),
         http_holds_rps: median("http_holds_rps"),
         http_holds_p99_ms: median("http_holds_p99_ms"),
         http_sold_out_rps: median("http_sold_out_rps"),
@@ -215,6 +222,7 @@ fn limits(args: &Args, taken: &Taken, rss: f64) -> Limits {
         holds_rps_at_1m_orders: median("holds_rps_at_1m_orders"),
         ratios: BTreeMap::from([
             ("engine_holds / bare_insert", ratio("engine_holds_rps", "bare_insert_rps")),
+            ("engine_holds_limited / engine_holds", ratio("engine_holds_limited_rps", "engine_holds_rps")),
             ("http_holds / constant_http", ratio("http_holds_rps", "constant_http_rps")),
             ("http_sold_out / constant_http", ratio("http_sold_out_rps", "constant_http_rps")),
             ("half_load_p99 / bare_commit_p99", ratio("http_half_load_p99_ms", "bare_commit_p99_ms")),
@@ -231,6 +239,7 @@ fn text(limits: &Limits) -> Result<String> {
         ("bare inserts of the same rows", limits.bare_insert_rps, "/s"),
         ("one bare commit, p99", limits.bare_commit_p99_ms, " ms"),
         ("holds at the engine", limits.engine_holds_rps, "/s"),
+        ("holds at the engine, account limit 2", limits.engine_holds_limited_rps, "/s"),
         ("holds over HTTP", limits.http_holds_rps, "/s"),
         ("holds over HTTP, p99", limits.http_holds_p99_ms, " ms"),
         ("sold-out refusals over HTTP", limits.http_sold_out_rps, "/s"),

@@ -109,6 +109,30 @@ async fn a_key_that_is_not_known_is_named_and_refused() {
 }
 
 #[tokio::test]
+async fn what_serve_would_refuse_is_refused_by_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("holdfast.toml");
+    let database = format!("database = \"{}\"\n", url(&directory.path().join("shop.db")));
+    for (options, why) in [
+        ("listen = \"0.0.0.0:0\"\nauth = \"off\"", "only on a loopback address"),
+        ("payment_secrets = [\"hush\"]", "payment secret 1 is not PROVIDER=SECRET"),
+        ("payment_secrets = [\"bank=whsec_\"]", "is empty"),
+        ("tls_cert = \"/nowhere/cert.pem\"\ntls_key = \"/nowhere/key.pem\"", "/nowhere/cert.pem"),
+        ("log = \"info,shop=loud\"", "the log's filter"),
+        ("state_file = \"/nowhere/shop.state\"", "/nowhere"),
+    ] {
+        std::fs::write(&file, format!("{database}{options}\n")).unwrap();
+        for command in [["config", "check"].as_slice(), &["serve"]] {
+            let output = run(&[command, &["--config", file.to_str().unwrap()]].concat()).await;
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{options}: {told}");
+            assert!(told.contains(why) && !told.contains("hush"), "{options}: {told}");
+        }
+    }
+    assert!(!directory.path().join("shop.db").exists(), "nothing was opened");
+}
+
+#[tokio::test]
 async fn the_service_manager_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notify");

@@ -9,10 +9,11 @@ mod order;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, Policy};
 use crate::id::{CampaignId, Location, OrderId, PoolId, Sku};
 use crate::invariant::{Breach, Invariant};
 use crate::ledger::{Action, Entry};
+use crate::limit::{Ceilings, Limited, Limits, limited_of};
 use crate::order::{Order, Usage};
 use crate::snapshot::{PaymentRow, UsageKey};
 use crate::stock::{Bucket, BucketKey, Pool};
@@ -83,8 +84,7 @@ struct Sums {
 #[derive(Debug, Default)]
 pub struct Auditor {
     report: Report,
-    campaigns: BTreeMap<CampaignId, Option<u64>>,
-    limited: BTreeSet<CampaignId>,
+    limiting: BTreeMap<CampaignId, (Policy, Ceilings)>,
     pools: BTreeMap<PoolId, usize>,
     current: Option<(Bucket, Sums)>,
     allocated: BTreeMap<BucketKey, (i64, i64)>,
@@ -134,9 +134,9 @@ impl Auditor {
 
     /// Reads a campaign.
     pub fn campaign(&mut self, campaign: &Campaign) {
-        self.campaigns.insert(campaign.id.clone(), campaign.account_limit_ceiling);
-        if campaign.policy.limits_accounts() {
-            self.limited.insert(campaign.id.clone());
+        if campaign.policy.limits_anything() {
+            let limits = (campaign.policy.clone(), campaign.ceilings.clone());
+            self.limiting.insert(campaign.id.clone(), limits);
         }
     }
 
@@ -266,9 +266,19 @@ impl Auditor {
         self.order_stock(order, entries);
         self.order_events(order, entries);
         self.order_payments(order);
-        if self.limited.contains(&order.key.campaign) {
-            let key = UsageKey { campaign: order.key.campaign.clone(), account: order.account.clone() };
-            let (own, sum) = (order.usage(), self.usage.entry(key).or_default());
+        self.order_usage(order);
+    }
+
+    /// INV11: what the order counts for, by the limits in force.
+    fn order_usage(&mut self, order: &Order) {
+        let own = order.usage();
+        let Some((policy, _)) = self.limiting.get(&order.key.campaign) else { return };
+        if own == Usage::default() {
+            return;
+        }
+        for (limited, _) in limited_of(policy, &order.account, &order.limit_keys) {
+            let key = UsageKey { campaign: order.key.campaign.clone(), limited };
+            let sum = self.usage.entry(key).or_default();
             count(&mut sum.units, own.units);
             count(&mut sum.open_holds, own.open_holds);
         }
@@ -279,22 +289,14 @@ impl Auditor {
         self.end_bucket();
         let counted = self.usage.remove(key).unwrap_or_default();
         if counted != usage {
-            self.breach(
-                Invariant::UsageIsOrders,
-                format!("{} {}", key.campaign, key.account),
-                format!("{counted:?}"),
-                format!("{usage:?}"),
-            );
+            let (expected, actual) = (format!("{counted:?}"), format!("{usage:?}"));
+            self.breach(Invariant::UsageIsOrders, name_of(key), expected, actual);
         }
-        if let Some(Some(ceiling)) = self.campaigns.get(&key.campaign).copied()
-            && usage.units > ceiling
-        {
-            self.breach(
-                Invariant::LimitsHold,
-                format!("{} {}", key.campaign, key.account),
-                format!("at most {ceiling}"),
-                usage.units,
-            );
+        let ceiling =
+            self.limiting.get(&key.campaign).map_or(Limits::default(), |(_, most)| most.of(&key.limited));
+        if ceiling.exceeded_by(usage) {
+            let expected = format!("at most {ceiling:?}");
+            self.breach(Invariant::LimitsHold, name_of(key), expected, format!("{usage:?}"));
         }
     }
 
@@ -310,12 +312,7 @@ impl Auditor {
         self.end_bucket();
         let left = std::mem::take(&mut self.usage);
         for (key, usage) in left.into_iter().filter(|(_, usage)| *usage != Usage::default()) {
-            self.breach(
-                Invariant::UsageIsOrders,
-                format!("{} {}", key.campaign, key.account),
-                format!("{usage:?}"),
-                "no row",
-            );
+            self.breach(Invariant::UsageIsOrders, name_of(&key), format!("{usage:?}"), "no row");
         }
         let balances = std::mem::take(&mut self.balances);
         let mut allocated = std::mem::take(&mut self.allocated);
@@ -354,6 +351,14 @@ impl Auditor {
             }
         }
         self.report
+    }
+}
+
+/// Whose usage a row counts.
+fn name_of(key: &UsageKey) -> String {
+    match &key.limited {
+        Limited::Account(account) => format!("{} account {account}", key.campaign),
+        Limited::Key(name, hashed) => format!("{} {name} {hashed}", key.campaign),
     }
 }
 

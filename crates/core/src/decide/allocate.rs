@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::campaign::{Campaign, CampaignStatus};
-use crate::id::{Account, PoolId};
-use crate::order::{Allocation, Line, Reason, Shortage, Usage};
+use crate::id::PoolId;
+use crate::limit::{limited_of, refusal_of_limit};
+use crate::order::{Allocation, Line, Order, Reason, Shortage};
 use crate::refusal::Refusal;
 use crate::snapshot::UsageKey;
 use crate::stock::{Bucket, BucketKey};
@@ -80,31 +81,20 @@ impl Working {
         buckets
     }
 
-    /// Whether the account may have these units in one more order, and one more open hold where the
-    /// order becomes one. The shortage names the first line.
+    /// Whether the account and each key of the order may have its units besides their other orders, and one
+    /// more open hold where the order becomes one.
     pub(crate) fn check_limits(
         &self,
         campaign: &Campaign,
-        account: &Account,
-        units: u64,
+        order: &Order,
         opens_hold: bool,
     ) -> Result<(), Refusal> {
-        if !campaign.policy.limits_accounts() {
-            return Ok(());
-        }
-        let Usage { units: used, open_holds } =
-            self.usage(&UsageKey { campaign: campaign.id.clone(), account: account.clone() });
-        if let Some(limit) = campaign.policy.account_open_holds
-            && opens_hold
-            && open_holds >= limit
-        {
-            return Err(Refusal::AccountOpenHolds { limit });
-        }
-        if let Some(limit) = campaign.policy.account_limit
-            && used.saturating_add(units) > limit
-        {
-            let available = limit.saturating_sub(used);
-            return Err(Refusal::AccountLimit(Shortage { line: 1, requested: units, available }));
+        let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
+        for (limited, limits) in limited_of(&campaign.policy, &order.account, &order.limit_keys) {
+            let key = UsageKey { campaign: campaign.id.clone(), limited };
+            if let Some(reached) = limits.reached(self.usage(&key), units, opens_hold) {
+                return Err(refusal_of_limit(&order.limit_keys, &key.limited, reached, units));
+            }
         }
         Ok(())
     }
@@ -155,6 +145,8 @@ pub(crate) fn reason_of(refusal: &Refusal) -> (Reason, Option<Shortage>) {
         Refusal::AccountOpenHolds { limit } => {
             (Reason::AccountOpenHolds, Some(Shortage { line: 1, requested: 1, available: *limit }))
         }
+        Refusal::KeyOpenHolds(_, shortage) => (Reason::KeyOpenHolds, Some(*shortage)),
+        Refusal::KeyLimit(_, shortage) => (Reason::KeyLimit, Some(*shortage)),
         Refusal::QueueTimeout => (Reason::QueueTimeout, None),
         Refusal::Cancelled => (Reason::Cancelled, None),
         Refusal::OrderMismatch(_)

@@ -79,9 +79,8 @@ impl Working {
         if self.rows.halted || campaign.switches.frozen || order.lines.iter().any(|line| frozen(line.pool)) {
             return Ok(Retake::Frozen);
         }
-        let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
-        // It is sold at once: other open holds of the account don't matter.
-        if self.check_limits(&campaign, &order.account, units, false).is_err() {
+        // It is sold at once: other open holds don't matter.
+        if self.check_limits(&campaign, order, false).is_err() {
             return Ok(Retake::Impossible);
         }
         match self.allocate(&mut order.lines.clone(), 0) {
@@ -103,9 +102,8 @@ impl Working {
         if self.rows.halted || campaign.switches.frozen || self.any_frozen(&order.lines) {
             return Ok(Landing::Waits);
         }
-        let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
         let opens_hold = opens_hold(policy);
-        if let Err(refusal) = self.check_limits(&campaign, &order.account, units, opens_hold) {
+        if let Err(refusal) = self.check_limits(&campaign, order, opens_hold) {
             let (reason, shortage) = reason_of(&refusal);
             return Ok(Landing::Refused(reason, shortage));
         }

@@ -18,9 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::campaign::{Campaign, Policy};
+use crate::case::Case;
 use crate::command::{Adjust, Command, Outcome};
-use crate::id::{CampaignId, OrderId, PoolId};
+use crate::id::{CampaignId, CaseId, OrderId, PoolId};
 use crate::ledger::{Action, Entry};
+use crate::limit::limited_of;
 use crate::order::{Order, State, Usage};
 use crate::refusal::Refusal;
 use crate::snapshot::{BucketChange, Changes, OrderChange, PaymentRow, Snapshot, UsageKey};
@@ -81,6 +83,7 @@ pub(crate) struct Working {
     dirty_usage: BTreeSet<UsageKey>,
     new_payments: Vec<PaymentRow>,
     new_adjustments: Vec<Adjust>,
+    new_cases: BTreeMap<CaseId, Case>,
 }
 
 impl Working {
@@ -95,6 +98,7 @@ impl Working {
             dirty_usage: BTreeSet::new(),
             new_payments: Vec::new(),
             new_adjustments: Vec::new(),
+            new_cases: BTreeMap::new(),
         }
     }
 
@@ -133,6 +137,7 @@ impl Working {
                 .collect(),
             payments: self.new_payments,
             adjustments: self.new_adjustments,
+            cases: self.new_cases.into_values().collect(),
         }
     }
 
@@ -260,21 +265,26 @@ impl Working {
     }
 
     fn count_usage(&mut self, before: Option<&Arc<Order>>, after: &Order) {
-        let limited = self.campaign(&after.key.campaign).is_some_and(|c| c.policy.limits_accounts());
         let was = before.map(|order| order.usage()).unwrap_or_default();
         let is = after.usage();
-        if !limited || was == is {
+        let Some(campaign) = self.rows.campaigns.get(&after.key.campaign).filter(|_| was != is) else {
             return;
-        }
-        let key = UsageKey { campaign: after.key.campaign.clone(), account: after.account.clone() };
-        let counted = self.usage(&key);
-        let step = |total: u64, was: u64, is: u64| total.saturating_add(is).saturating_sub(was);
-        let usage = Usage {
-            units: step(counted.units, was.units, is.units),
-            open_holds: step(counted.open_holds, was.open_holds, is.open_holds),
         };
-        self.rows.usage.insert(key.clone(), usage);
-        self.dirty_usage.insert(key);
+        let step = |total: u64, was: u64, is: u64| total.saturating_add(is).saturating_sub(was);
+        for (limited, _) in limited_of(&campaign.policy, &after.account, &after.limit_keys) {
+            let key = UsageKey { campaign: after.key.campaign.clone(), limited };
+            let usage = self.rows.usage.entry(key.clone()).or_default();
+            *usage = Usage {
+                units: step(usage.units, was.units, is.units),
+                open_holds: step(usage.open_holds, was.open_holds, is.open_holds),
+            };
+            self.dirty_usage.insert(key);
+        }
+    }
+
+    /// Opens a case, unless the batch or the authority has it.
+    pub(crate) fn open_case(&mut self, case: Case) {
+        self.new_cases.entry(case.id).or_insert(case);
     }
 
     pub(crate) fn usage(&self, key: &UsageKey) -> Usage {

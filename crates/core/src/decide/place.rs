@@ -1,10 +1,13 @@
 //! Placing an order: the key first, then whether the campaign sells, then limits, then stock.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::campaign::{Capture, Policy};
+use crate::case::Case;
 use crate::command::{How, Outcome, Place};
 use crate::ledger::Action;
+use crate::limit::LimitKeys;
 use crate::order::{Line, Order, State};
 use crate::refusal::Refusal;
 use crate::stock::{BucketKey, Delta};
@@ -16,7 +19,9 @@ use super::{Deltas, Note, Working, blocked};
 impl Working {
     pub(super) fn place(&mut self, place: &Arc<Place>) -> Outcome {
         if let Some(known) = self.rows.order_keys.get(&place.key).and_then(|id| self.order(*id)) {
-            return repeated(place, known, &self.policy_of(&place.key.campaign));
+            let outcome = repeated(place, known, &self.policy_of(&place.key.campaign));
+            self.mind_mismatch(&outcome);
+            return outcome;
         }
         let Some(campaign) = self.campaign(&place.key.campaign).cloned() else {
             return Outcome::refused(Refusal::UnknownCampaign);
@@ -38,10 +43,7 @@ impl Working {
         if let Some(intake) = place.intake {
             return self.take_in(order, intake, &campaign.policy);
         }
-        let units = place.lines.iter().map(|line| u64::from(line.quantity)).sum();
-        if let Err(refusal) =
-            self.check_limits(&campaign, &place.account, units, opens_hold(&campaign.policy))
-        {
+        if let Err(refusal) = self.check_limits(&campaign, &order, opens_hold(&campaign.policy)) {
             return self.refuse(place, order, refusal);
         }
         match self.allocate(&mut order.lines, place.route) {
@@ -77,6 +79,16 @@ impl Working {
         order.state = State::Queued;
         order.due_at = Some(self.now.plus_millis(policy.queue_wait_ms));
         created(self.store_row(None, order))
+    }
+
+    /// A number that comes again with other content while its order has stock is a case: two purchases may
+    /// go by one number.
+    fn mind_mismatch(&mut self, outcome: &Outcome) {
+        if let Outcome::Refused { refusal: Refusal::OrderMismatch(fields), order: Some(order), .. } = outcome
+            && order.has_stock()
+        {
+            self.open_case(Case::order_mismatch(order, fields, self.now));
+        }
     }
 
     /// Makes an allocated order held or sold, and works out what its buckets give.
@@ -163,6 +175,7 @@ fn new_order(place: &Place, hold_seconds: u32, now: Timestamp) -> Order {
         payments: Vec::new(),
         refunds: Vec::new(),
         shortage: None,
+        limit_keys: place.limit_keys.clone(),
         metadata: place.metadata.clone(),
         created_at: now,
         updated_at: now,
@@ -200,6 +213,7 @@ fn mismatch(place: &Place, order: &Order, policy: &Policy) -> Vec<String> {
     if place.amount_due != order.amount_due {
         fields.push("/amount_due".to_owned());
     }
+    fields.extend(differing_keys(&place.limit_keys, &order.limit_keys));
     if place.lines.len() != order.lines.len() {
         fields.push("/lines".to_owned());
         return fields;
@@ -216,4 +230,13 @@ fn mismatch(place: &Place, order: &Order, policy: &Policy) -> Vec<String> {
         }
     }
     fields
+}
+
+/// Pointers to the keys that only one of them has, or that are not the same.
+fn differing_keys(sent: &LimitKeys, kept: &LimitKeys) -> Vec<String> {
+    let names: BTreeSet<_> = sent.keys().chain(kept.keys()).collect();
+    let differing = names.into_iter().filter(|name| sent.get(*name) != kept.get(*name));
+    differing
+        .map(|name| format!("/limit_keys/{}", name.as_str().replace('~', "~0").replace('/', "~1")))
+        .collect()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::campaign::Policy;
+use crate::case::Case;
 use crate::command::{How, OrderAction, OrderCommand, Outcome};
 use crate::order::{
     Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, RefundMade, State,
@@ -193,8 +194,19 @@ impl Working {
         set_due(&mut after, before, policy, self.now);
         let note = note(command, step);
         let order = self.store_event(Some(before), after, deltas, &note)?;
+        self.mind_charge(before, &order, command, step);
         let outcome = Outcome::Order { order, how: How::Changed, disposition: step.disposition };
         Ok(self.apply_parked(parked, command, outcome))
+    }
+
+    /// Money for an order that was sold or refunded must go back, and somebody should know why it came.
+    fn mind_charge(&mut self, before: &Order, after: &Order, command: &OrderCommand, step: &Step) {
+        if let OrderAction::Notice(notice) = &command.action
+            && step.mark == Mark::ThisPayment
+            && matches!(before.state, State::Sold | State::Refunded)
+        {
+            self.open_case(Case::charged_twice(after, notice, self.now));
+        }
     }
 
     /// A success that waited for its order to land is applied now, as if it had just come.

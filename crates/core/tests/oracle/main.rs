@@ -14,13 +14,16 @@ mod support;
 mod model;
 mod steps;
 
+use std::collections::BTreeSet;
+
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
+use holdfast_core::limit::Limited;
 use holdfast_core::order::{Order, State};
 use holdfast_core::time::Timestamp;
 use proptest::prelude::*;
 
 use model::{Late, Model, Rules, St};
-use steps::{POOLS, Paid, Step, a_policy, a_walk, account_index, command};
+use steps::{POOLS, Paid, PlaceStep, Step, a_policy, a_walk, account_index, command, device_key};
 use support::build::{PRICE, order_id, pool_id};
 use support::{Authority, START, answer};
 
@@ -51,6 +54,7 @@ fn rules(policy: &Policy) -> Rules {
         open_holds: policy.account_open_holds,
         queue_limit: policy.queue_limit,
         queue_wait: i64::from(policy.queue_wait_ms) * 1_000,
+        device: policy.key_limits.values().next().map_or((None, None), |l| (l.units, l.open_holds)),
         right_amount: PRICE,
     }
 }
@@ -171,10 +175,24 @@ impl Pair {
             assert_eq!(due(order), expected.due, "what order {number} owes after {step:?}");
             assert_eq!(order.hold_ends_at.map(|t| t.0), expected.end, "order {number} after {step:?}");
         }
+        let cases: BTreeSet<_> =
+            self.db.cases.values().map(|case| (case.order, case.kind.as_str())).collect();
+        let expected: BTreeSet<_> =
+            self.model.cases.iter().map(|(order, kind)| (Some(order_id(*order)), *kind)).collect();
+        assert_eq!(cases, expected, "cases after {step:?}");
+        assert_eq!(self.db.cases.len(), expected.len(), "one case an order and kind");
         for (key, usage) in &self.db.usage {
-            let expected = self.model.usage(account_index(key.account.as_str()));
+            let expected = self.model.usage(|step| is_of(step, &key.limited));
             assert_eq!((usage.units, usage.open_holds), expected, "usage of {key:?} after {step:?}");
         }
+    }
+}
+
+/// Whether an order counts for this usage row.
+fn is_of(step: &PlaceStep, limited: &Limited) -> bool {
+    match limited {
+        Limited::Account(account) => step.account == account_index(account.as_str()),
+        Limited::Key(_, key) => step.device.map(device_key) == Some(*key),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A naive model of the authority, written from the table in `domain.md`: plain integers, pools without
 //! buckets, everything recomputed. It shares no code with the core.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::steps::{NoticeStep, PlaceStep};
 
@@ -42,6 +42,8 @@ pub(crate) struct Rules {
     pub(crate) open_holds: Option<u64>,
     pub(crate) queue_limit: u64,
     pub(crate) queue_wait: i64,
+    /// Units and open holds of a device.
+    pub(crate) device: (Option<u64>, Option<u64>),
     pub(crate) right_amount: i64,
 }
 
@@ -100,6 +102,8 @@ pub(crate) struct Model {
     events: BTreeMap<(usize, u32), u32>,
     first_success: BTreeMap<(usize, u32), u32>,
     adjustments: BTreeMap<u32, (usize, i64)>,
+    /// Orders with their cases.
+    pub(crate) cases: BTreeSet<(u32, &'static str)>,
 }
 
 fn say(text: &str) -> Answer {
@@ -190,12 +194,13 @@ impl Model {
             events: BTreeMap::new(),
             first_success: BTreeMap::new(),
             adjustments: BTreeMap::new(),
+            cases: BTreeSet::new(),
         }
     }
 
-    /// Units held, in review or sold, and open orders, of an account.
-    pub(crate) fn usage(&self, account: usize) -> (u64, u64) {
-        let own = self.orders.values().filter(|o| o.sent.account == account);
+    /// Units held, in review or sold, and open orders, of those whose orders these are.
+    pub(crate) fn usage(&self, whose: impl Fn(&PlaceStep) -> bool) -> (u64, u64) {
+        let own = self.orders.values().filter(|o| whose(&o.sent));
         own.fold((0, 0), |(units, open), order| match order.state {
             St::Held | St::InReview => (units + order.units(), open + 1),
             St::Sold => (units + order.units(), open),
@@ -203,12 +208,20 @@ impl Model {
         })
     }
 
-    fn limits(&self, account: usize, units: u64, opens: bool) -> Option<&'static str> {
-        let (used, open) = self.usage(account);
+    fn limits(&self, step: &PlaceStep, units: u64, opens: bool) -> Option<&'static str> {
+        let (used, open) = self.usage(|other| other.account == step.account);
         if opens && self.rules.open_holds.is_some_and(|limit| open >= limit) {
             return Some("account_open_holds");
         }
-        self.rules.limit.is_some_and(|limit| used + units > limit).then_some("account_limit")
+        if self.rules.limit.is_some_and(|limit| used + units > limit) {
+            return Some("account_limit");
+        }
+        step.device?;
+        let (used, open) = self.usage(|other| other.device == step.device);
+        let (most_units, most_open) = self.rules.device;
+        let reached = (opens && most_open.is_some_and(|limit| open >= limit))
+            || most_units.is_some_and(|limit| used + units > limit);
+        reached.then_some("key_limit")
     }
 
     fn stock_suffices(&self, lines: &[Line]) -> bool {
@@ -270,7 +283,11 @@ impl Model {
 
     pub(crate) fn place(&mut self, step: &PlaceStep) -> Answer {
         if let Some(order) = self.orders.get(&step.order) {
-            return self.place_again(step, order);
+            let (state, answer) = (order.state, self.place_again(step, order));
+            if answer == "refused order_mismatch" && matches!(state, St::Held | St::InReview | St::Sold) {
+                self.cases.insert((step.order, "order_mismatch"));
+            }
+            return answer;
         }
         let lines: Vec<_> = step
             .lines
@@ -311,13 +328,12 @@ impl Model {
         let refusal = if step.queued {
             (waiting >= self.rules.queue_limit).then_some("queue_full")
         } else {
-            let limit = self.limits(step.account, order.units(), !self.rules.immediate);
+            let limit = self.limits(step, order.units(), !self.rules.immediate);
             limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"))
         };
         match refusal {
-            Some(code) if !step.record || code == "account_open_holds" || code == "queue_full" => {
-                return refused(code);
-            }
+            Some(code @ ("account_open_holds" | "key_limit" | "queue_full")) => return refused(code),
+            Some(code) if !step.record => return refused(code),
             Some(code) => {
                 (order.state, order.why) = (St::Failed, code);
                 self.orders.insert(step.order, order);
@@ -338,7 +354,8 @@ impl Model {
         let same = sent.account == step.account
             && sent.lines == step.lines
             && hold(sent) == hold(step)
-            && sent.priced == step.priced;
+            && sent.priced == step.priced
+            && sent.device == step.device;
         if !same {
             return refused("order_mismatch");
         }
@@ -360,7 +377,7 @@ impl Model {
             self.fail_queued(id, "queue_timeout");
             return say("changed");
         }
-        let limit = self.limits(order.sent.account, order.units(), !self.rules.immediate);
+        let limit = self.limits(&order.sent, order.units(), !self.rules.immediate);
         let refusal = limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"));
         if let Some(code) = refusal {
             self.fail_queued(id, code);

@@ -1,10 +1,12 @@
 //! The steps of a random walk, in plain numbers, and how each becomes a command.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
 use holdfast_core::command::{Command, OrderAction};
-use holdfast_core::id::{AttemptId, EventId};
+use holdfast_core::id::{AttemptId, EventId, HashedKey, LimitName};
+use holdfast_core::limit::Limits;
 use holdfast_core::order::{Notice, PaymentOutcome};
 use holdfast_core::time::Timestamp;
 use proptest::collection::vec;
@@ -34,6 +36,7 @@ pub(crate) enum Paid {
 pub(crate) struct PlaceStep {
     pub(crate) order: u32,
     pub(crate) account: usize,
+    pub(crate) device: Option<usize>,
     /// Pool and quantity; pool 3 does not exist.
     pub(crate) lines: Vec<(usize, u32)>,
     pub(crate) hold: Option<u32>,
@@ -107,11 +110,11 @@ fn a_place_of(order: u32) -> impl Strategy<Value = Step> {
     let hold =
         prop_oneof![8 => Just(None), 1 => Just(Some(900)), 1 => Just(Some(60)), 1 => Just(Some(4_000))];
     (
-        (Just(order), 0..2_usize, vec(line, 1..4), hold),
+        (Just(order), (0..2_usize, weighted(0.6, 0..2_usize)), vec(line, 1..4), hold),
         (prop::bool::weighted(0.8), 0..4_u64, prop::bool::weighted(0.7), prop::bool::weighted(0.2)),
     )
-        .prop_map(|((order, account, lines, hold), (priced, route, record, queued))| {
-            Step::Place(PlaceStep { order, account, lines, hold, priced, route, record, queued })
+        .prop_map(|((order, (account, device), lines, hold), (priced, route, record, queued))| {
+            Step::Place(PlaceStep { order, account, device, lines, hold, priced, route, record, queued })
         })
 }
 
@@ -173,13 +176,14 @@ pub(crate) fn a_policy() -> impl Strategy<Value = Policy> {
         (prop::sample::select(DeadlineBasis::ALL), prop::sample::select(ReviewEnd::ALL)),
         (prop::bool::weighted(0.15), any::<bool>(), any::<bool>()),
         (weighted(0.4, 3..9_u64), weighted(0.3, 1..3_u64)),
+        (weighted(0.3, 3..9_u64), weighted(0.3, 1..3_u64)),
         (
             prop_oneof![3 => Just(30_000_u32), 1 => Just(900_000)],
             prop_oneof![1 => 1..3_u64, 3 => Just(100_000)],
         ),
     )
         .prop_map(
-            |((late_payment, payment_failed), (deadline_basis, review_end), flags, limits, queue)| {
+            |((late_payment, payment_failed), (deadline_basis, review_end), flags, limits, device, queue)| {
                 let (immediate, restock_on_refund, extends) = flags;
                 Policy {
                     late_payment,
@@ -193,10 +197,24 @@ pub(crate) fn a_policy() -> impl Strategy<Value = Policy> {
                     account_open_holds: limits.1,
                     queue_wait_ms: queue.0,
                     queue_limit: queue.1,
+                    key_limits: key_limits(device),
                     ..Policy::default()
                 }
             },
         )
+}
+
+fn key_limits((units, open_holds): (Option<u64>, Option<u64>)) -> BTreeMap<LimitName, Limits> {
+    let limits = Limits { units, open_holds };
+    limits.any().then(|| (device_name(), limits)).into_iter().collect()
+}
+
+fn device_name() -> LimitName {
+    LimitName::new("device").unwrap()
+}
+
+pub(crate) fn device_key(device: usize) -> HashedKey {
+    HashedKey(device as u128)
 }
 
 fn pool_name(pool: usize) -> &'static str {
@@ -210,6 +228,8 @@ pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
             let lines: Vec<_> = step.lines.iter().map(|(pool, q)| (pool_name(*pool), *q)).collect();
             let mut sent = place(step.order, &lines);
             sent.account = account(ACCOUNTS[step.account]);
+            sent.limit_keys =
+                step.device.map(|device| (device_name(), device_key(device))).into_iter().collect();
             sent.hold_seconds = step.hold;
             sent.amount_due = step.priced.then(|| price(PRICE));
             sent.route = step.route;

@@ -6,6 +6,7 @@ use holdfast_core::command::{
     Adjust, AdjustmentKind, Command, Keep, OrderAction, OrderCommand, Place, PlaceLine, Signed,
 };
 use holdfast_core::id::*;
+use holdfast_core::limit::LimitKeys;
 use holdfast_core::order::{Money, Notice, PaymentOutcome, Refund, RefundLine};
 use holdfast_core::stock::BucketKey;
 
@@ -78,6 +79,7 @@ pub(crate) fn place(number: u32, lines: &[(&str, u32)]) -> Place {
             .collect(),
         hold_seconds: None,
         amount_due: Some(price(PRICE)),
+        limit_keys: LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::campaign::{Campaign, Policy, Switches};
+use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command, How, OpenPool, Outcome};
 use holdfast_core::decide::decide;
 use holdfast_core::id::*;
 use holdfast_core::ledger::Entry;
+use holdfast_core::limit::Ceilings;
 use holdfast_core::order::{Order, State, Usage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
@@ -36,12 +38,13 @@ pub(crate) struct Authority {
     pub(crate) usage: BTreeMap<UsageKey, Usage>,
     pub(crate) payments: Vec<PaymentRow>,
     pub(crate) adjustments: BTreeMap<AdjustmentId, Adjust>,
+    pub(crate) cases: BTreeMap<CaseId, Case>,
 }
 
 impl Authority {
     /// An authority with one open campaign and no pools.
     pub(crate) fn new(policy: Policy) -> Self {
-        let account_limit_ceiling = policy.account_limit;
+        let ceilings = Ceilings::default().after(None, &policy);
         Self {
             clock: START,
             campaign: Campaign {
@@ -51,7 +54,7 @@ impl Authority {
                 ends_at: None,
                 policy,
                 switches: Switches { opened: true, ..Switches::default() },
-                account_limit_ceiling,
+                ceilings,
                 created_at: START,
                 updated_at: START,
             },
@@ -62,6 +65,7 @@ impl Authority {
             usage: BTreeMap::new(),
             payments: Vec::new(),
             adjustments: BTreeMap::new(),
+            cases: BTreeMap::new(),
         }
     }
 
@@ -131,12 +135,9 @@ impl Authority {
                 snapshot.pools.insert(pool.id, pool.clone());
             }
         }
-        let wanted = |key: &UsageKey| {
-            needs.accounts.contains(&(&key.campaign, &key.account))
-                || snapshot.orders.values().any(|order| order.account == key.account)
-        };
+        let wanted = snapshot.usage_of(commands).into_iter();
         snapshot.usage =
-            self.usage.iter().filter(|(key, _)| wanted(key)).map(|(k, u)| (k.clone(), *u)).collect();
+            wanted.filter_map(|key| self.usage.get_key_value(&key)).map(|(k, u)| (k.clone(), *u)).collect();
         for row in &self.payments {
             if needs.events.contains(&(&row.provider, &row.event_id)) {
                 snapshot.events.insert((row.provider.clone(), row.event_id.clone()), row.order);
@@ -190,6 +191,9 @@ impl Authority {
             self.orders.insert(order.id, order);
         }
         self.usage.extend(changes.usage);
+        for case in changes.cases {
+            self.cases.entry(case.id).or_insert(case);
+        }
         for row in changes.payments {
             let same =
                 |known: &PaymentRow| (&known.provider, &known.event_id) == (&row.provider, &row.event_id);
@@ -288,6 +292,7 @@ pub(crate) fn code(refusal: &Refusal) -> &'static str {
         Refusal::AccountOpenHolds { .. } => "account_open_holds",
         Refusal::AccountLimit(_) => "account_limit",
         Refusal::QueueFull { .. } => "queue_full",
+        Refusal::KeyLimit(..) | Refusal::KeyOpenHolds(..) => "key_limit",
         Refusal::SoldOut(_) => "sold_out",
         Refusal::QueueTimeout => "queue_timeout",
         Refusal::Cancelled => "cancelled",

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, Policy};
+use holdfast_core::case::CaseKind;
 use holdfast_core::command::{Command, OrderAction, Outcome};
+use holdfast_core::id::{HashedKey, LimitName};
+use holdfast_core::limit::Limits;
 use holdfast_core::order::{Disposition, ORDER_RECORDS_MAX, Reason, Shortage, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
@@ -203,4 +206,126 @@ fn usage_follows_the_order_down_to_nothing() {
     db.send(&on_order(3, OrderAction::Cancel));
     db.send(&on_order(1, refund("r2", &[(1, 1)], None)));
     assert_eq!(usage(&db), [(0, 0)]);
+}
+
+/// A place that carries this device besides its account.
+fn by(number: u32, who: &str, device: u128, quantity: u32) -> Command {
+    let mut sent = place(number, &[("A", quantity)]);
+    sent.account = account(who);
+    sent.limit_keys.insert(LimitName::new("device").unwrap(), HashedKey(device));
+    Command::Place(Arc::new(sent))
+}
+
+fn device_limit(units: Option<u64>, open_holds: Option<u64>) -> Policy {
+    let mut policy = Policy::default();
+    policy.key_limits.insert(LimitName::new("device").unwrap(), Limits { units, open_holds });
+    policy
+}
+
+#[test]
+fn a_key_is_limited_over_accounts_and_names_itself() {
+    let mut db = shop(device_limit(Some(2), None), 9);
+    assert_eq!(answer(&db.send(&by(1, "ann", 7, 1))), "created");
+    let Outcome::Refused { refusal, recorded, .. } = db.send(&by(2, "bob", 7, 2)) else {
+        panic!("a refusal")
+    };
+    let device = LimitName::new("device").unwrap();
+    assert_eq!(refusal, Refusal::KeyLimit(device, Shortage { line: 1, requested: 2, available: 1 }));
+    assert!(!recorded && db.orders.len() == 1, "it leaves no trace");
+    assert_eq!(answer(&db.send(&by(3, "bob", 8, 2))), "created");
+    // An order without the key is not counted for it, and no row is kept for names without a limit.
+    assert_eq!(answer(&db.send(&placed(4, &[("A", 4)]))), "created");
+    assert_eq!(db.usage.len(), 2);
+    db.send(&on_order(1, OrderAction::Cancel));
+    assert_eq!(answer(&db.send(&by(2, "bob", 7, 2))), "created");
+}
+
+#[test]
+fn open_holds_of_a_key_are_limited_and_end_with_the_sale() {
+    let mut db = shop(device_limit(None, Some(1)), 9);
+    db.send(&by(1, "ann", 7, 3));
+    assert_eq!(answer(&db.send(&by(2, "bob", 7, 1))), "refused key_limit");
+    db.send(&paid(1, "e1", "p1"));
+    assert_eq!(answer(&db.send(&by(2, "bob", 7, 1))), "created");
+}
+
+#[test]
+fn the_limit_of_a_key_found_at_landing_is_kept_for_the_key() {
+    for (policy, expected) in [
+        (device_limit(Some(1), None), Shortage { line: 2, requested: 1, available: 0 }),
+        (device_limit(None, Some(1)), Shortage { line: 2, requested: 1, available: 0 }),
+    ] {
+        let mut db = shop(policy, 5);
+        let mut waits = place(1, &[("A", 1)]);
+        waits.intake = Some(bucket("A", 0));
+        waits.limit_keys.insert(LimitName::new("address").unwrap(), HashedKey(1));
+        waits.limit_keys.insert(LimitName::new("device").unwrap(), HashedKey(7));
+        let waits = Command::Place(Arc::new(waits));
+        db.send(&waits);
+        db.send(&by(2, "bob", 7, 1));
+        db.send(&on_order(1, OrderAction::Land));
+        let Outcome::Refused { refusal, recorded: true, repeated: true, .. } = db.send(&waits) else {
+            panic!("a recorded refusal")
+        };
+        let (Refusal::KeyLimit(name, shortage) | Refusal::KeyOpenHolds(name, shortage)) = refusal else {
+            panic!("a key's limit: {refusal:?}")
+        };
+        assert_eq!((name.as_str(), shortage), ("device", expected));
+    }
+}
+
+#[test]
+fn a_late_payment_takes_no_more_than_the_key_may_have() {
+    let mut db = shop(device_limit(Some(1), None), 5);
+    db.send(&by(1, "ann", 7, 1));
+    db.send(&on_order(1, OrderAction::Cancel));
+    db.send(&by(2, "bob", 7, 1));
+    assert_eq!(answer(&db.send(&paid(1, "e1", "p1"))), "changed refund_due");
+}
+
+#[test]
+fn keys_are_part_of_the_content() {
+    let mut db = shop(Policy::default(), 5);
+    db.send(&by(1, "ann", 7, 1));
+    let mut other = place(1, &[("A", 1)]);
+    other.limit_keys.insert(LimitName::new("a/b~").unwrap(), HashedKey(7));
+    let Outcome::Refused { refusal, .. } = db.send(&Command::Place(Arc::new(other))) else {
+        panic!("a refusal")
+    };
+    let fields = ["/limit_keys/a~1b~0", "/limit_keys/device"].map(str::to_owned);
+    assert_eq!(refusal, Refusal::OrderMismatch(fields.to_vec()));
+    assert_eq!(answer(&db.send(&by(1, "ann", 7, 1))), "repeated");
+}
+
+#[test]
+fn a_mismatch_on_an_order_with_stock_is_one_case() {
+    let mut db = shop(Policy::default(), 5);
+    db.send(&placed(1, &[("A", 1)]));
+    for quantity in [2, 3] {
+        assert_eq!(answer(&db.send(&placed(1, &[("A", quantity)]))), "refused order_mismatch");
+    }
+    let case = db.cases.values().next().unwrap().clone();
+    assert_eq!((db.cases.len(), case.kind, case.order), (1, CaseKind::OrderMismatch, Some(order_id(1))));
+    assert!(case.evidence.contains(r#""fields":["/lines/0/quantity"]"#), "{}", case.evidence);
+    assert!(!case.halts(), "it stops nothing");
+    assert_eq!(answer(&db.send(&paid(1, "e1", "p1"))), "changed applied");
+    // An order that holds nothing is no case.
+    db.send(&placed(2, &[("A", 1)]));
+    db.send(&on_order(2, OrderAction::Cancel));
+    db.send(&placed(2, &[("A", 2)]));
+    assert_eq!(db.cases.len(), 1);
+}
+
+#[test]
+fn money_for_what_is_paid_is_one_case() {
+    let mut db = shop(Policy::default(), 5);
+    db.send(&placed(1, &[("A", 1)]));
+    for number in 1..=3 {
+        db.send(&paid(1, &format!("e{number}"), &format!("p{number}")));
+    }
+    // A repeat of a payment is none.
+    assert_eq!(answer(&db.send(&paid(1, "e4", "p1"))), "changed duplicate");
+    let kinds: Vec<_> = db.cases.values().map(|case| (case.kind, case.order)).collect();
+    assert_eq!(kinds, [(CaseKind::ChargedTwice, Some(order_id(1)))]);
+    assert!(db.cases.values().all(|case| case.evidence.contains(r#""payment_id":"p2""#)));
 }

@@ -11,6 +11,7 @@
 
 mod expiry;
 mod lanes;
+mod limits;
 mod measuring;
 mod placing;
 mod queue;

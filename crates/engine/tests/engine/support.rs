@@ -1,5 +1,6 @@
 //! A sale on the model store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -131,6 +132,7 @@ pub(crate) fn request(order_no: &str, account: &str, lines: &[(&str, u32)]) -> P
             .collect(),
         hold_seconds: None,
         amount_due: None,
+        limit_keys: BTreeMap::new(),
         metadata: None,
     }
 }

@@ -80,6 +80,7 @@ async fn queued(sale: &Sale, pool: PoolId) -> OrderId {
         }],
         hold_seconds: None,
         amount_due: None,
+        limit_keys: holdfast_core::limit::LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,

@@ -85,6 +85,7 @@ pub(crate) fn place(id: u128, number: u128, account: &str) -> Command {
         }],
         hold_seconds: None,
         amount_due: None,
+        limit_keys: holdfast_core::limit::LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,

@@ -9,7 +9,7 @@ mod server;
 
 use holdfast_wire::{BilingualView, Code, ProblemKindView};
 
-use crate::problem::is_retryable;
+use crate::retryable::is_retryable;
 
 /// A text in the languages of the documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
 use holdfast_core::id::{CampaignId, Operator};
+use holdfast_core::limit::{LIMIT_KEYS_MAX, Limits};
 use holdfast_store::PutCampaign;
 use holdfast_wire::Code;
 
-use super::field::{Flag, NotBuilt, OnlyEmpty, TEXT_CHARS_MAX, id, integer, text, word};
-use super::reader::Object;
+use super::field::{Flag, NotBuilt, TEXT_CHARS_MAX, id, integer, text, word};
+use super::reader::{Item, Object};
 use super::time::{Instant, ZoneName};
 
 /// Longest name, in characters.
@@ -24,6 +25,8 @@ const SECONDS_OR_NONE: RangeInclusive<u32> = 0..=SECONDS_MAX;
 const GRACE_MS: RangeInclusive<u32> = 0..=3_600_000;
 /// Bounds of what an account may have.
 const LIMIT: RangeInclusive<u64> = 1..=1_000_000_000_000;
+/// Bounds of orders a second.
+const RATE: RangeInclusive<u32> = 1..=1_000_000;
 /// Bounds of a queue's length: what waits is counted when orders are taken in.
 const QUEUE_LIMIT: RangeInclusive<u64> = 1..=1_000_000;
 /// Bounds of the time in a queue: at most a day.
@@ -101,6 +104,9 @@ fn read_policy(body: &mut Object<'_, '_>) -> Option<Policy> {
     let account_open_holds = body.optional("account_open_holds", integer(LIMIT));
     let queue_limit = body.defaulted("queue_limit", integer(QUEUE_LIMIT), default.queue_limit);
     let queue_wait = body.defaulted("queue_wait_ms", integer(QUEUE_WAIT_MS), default.queue_wait_ms);
+    let key_limits = body.map("key_limits", LIMIT_KEYS_MAX, read_limits);
+    let rate_per_account = body.optional("order_rate_per_account", integer(RATE));
+    let rate = body.optional("order_rate", integer(RATE));
     read_not_built(body)?;
     Some(Policy {
         hold_seconds: hold?,
@@ -119,16 +125,27 @@ fn read_policy(body: &mut Object<'_, '_>) -> Option<Policy> {
         account_open_holds: account_open_holds?,
         queue_limit: queue_limit?,
         queue_wait_ms: queue_wait?,
+        key_limits: key_limits?.into_iter().filter(|(_, limits)| limits.any()).collect(),
+        order_rate_per_account: rate_per_account?,
+        order_rate: rate?,
     })
+}
+
+/// What keys of a name may have. A number alone is short for its units.
+fn read_limits(item: Item<'_, '_>) -> Option<Limits> {
+    if item.is_object() {
+        return item.object(|body| {
+            let units = body.optional("units", integer(LIMIT));
+            let open_holds = body.optional("open_holds", integer(LIMIT));
+            Some(Limits { units: units?, open_holds: open_holds? })
+        });
+    }
+    item.field(integer(LIMIT)).map(|units| Limits { units: Some(units), open_holds: None })
 }
 
 /// Fields of the contract whose behaviour is not built: accepting them would promise it.
 fn read_not_built(body: &mut Object<'_, '_>) -> Option<()> {
-    let key_limits = body.optional("key_limits", OnlyEmpty);
-    let per_account = body.optional("order_rate_per_account", NotBuilt(None));
-    let rate = body.optional("order_rate", NotBuilt(None));
-    let approval = body.optional("approval_threshold", NotBuilt(None));
-    key_limits.and(per_account).and(rate).and(approval).map(|_| ())
+    body.optional("approval_threshold", NotBuilt(None)).map(|_| ())
 }
 
 #[cfg(test)]
@@ -161,19 +178,40 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_refused() {
-        let all = r#"{"name":"n","policy":{"key_limits":{},"order_rate":null,"order_rate_per_account":null,
-            "approval_threshold":null}}"#;
-        assert!(put(all).is_ok());
-        for (name, value) in [
-            ("key_limits", r#"{"device":1}"#),
-            ("order_rate", "1"),
-            ("order_rate_per_account", "1"),
-            ("approval_threshold", "1"),
-        ] {
-            let body = format!(r#"{{"name":"n","policy":{{"{name}":{value}}}}}"#);
-            assert_eq!(refused(&body), at(&format!("/policy/{name}"), "invalid_value"));
-        }
+        assert!(put(r#"{"name":"n","policy":{"approval_threshold":null}}"#).is_ok());
+        let approval = r#"{"name":"n","policy":{"approval_threshold":1}}"#;
+        assert_eq!(refused(approval), at("/policy/approval_threshold", "invalid_value"));
         assert_eq!(refused(r#"{"name":"n","policy":{"x":1}}"#), at("/policy/x", "unknown_field"));
+    }
+
+    #[test]
+    fn limits_of_keys_are_read_by_name() {
+        let policy = |fields: &str| format!(r#"{{"name":"n","policy":{{{fields}}}}}"#);
+        let read = |fields: &str| put(&policy(fields)).expect("read").policy;
+        let limits =
+            read(r#""key_limits":{"device":{"units":2,"open_holds":1},"a/b":3,"gone":{"units":null}}"#);
+        let shown: Vec<_> = limits
+            .key_limits
+            .iter()
+            .map(|(name, most)| (name.as_str(), most.units, most.open_holds))
+            .collect();
+        assert_eq!(shown, [("a/b", Some(3), None), ("device", Some(2), Some(1))]);
+        let rates = read(r#""order_rate":5000,"order_rate_per_account":1,"key_limits":{}"#);
+        assert_eq!((rates.order_rate, rates.order_rate_per_account), (Some(5_000), Some(1)));
+        for (fields, pointer, code) in [
+            (r#""key_limits":{"device":{"units":0}}"#, "/policy/key_limits/device/units", "invalid_value"),
+            (r#""key_limits":{"device":0}"#, "/policy/key_limits/device", "invalid_value"),
+            (r#""key_limits":{"device":{"unit":1}}"#, "/policy/key_limits/device/unit", "unknown_field"),
+            (r#""key_limits":{" x":1}"#, "/policy/key_limits/ x", "invalid_identifier"),
+            (r#""key_limits":[]"#, "/policy/key_limits", "invalid_value"),
+            (r#""order_rate":0"#, "/policy/order_rate", "invalid_value"),
+            (r#""order_rate_per_account":1000001"#, "/policy/order_rate_per_account", "invalid_value"),
+        ] {
+            assert_eq!(refused(&policy(fields)), at(pointer, code), "{fields}");
+        }
+        let many: Vec<String> = (0..17).map(|n| format!(r#""k{n}":1"#)).collect();
+        let many = policy(&format!(r#""key_limits":{{{}}}"#, many.join(",")));
+        assert_eq!(refused(&many), at("/policy/key_limits", "invalid_value"));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use holdfast_core::id::{
-    Account, AdjustmentId, AttemptId, CampaignId, EventId, InvalidId, Location, Operator, OrderId, OrderNo,
-    PaymentId, PoolId, Provider, RefundId, Sku,
+    Account, AdjustmentId, AttemptId, CampaignId, EventId, InvalidId, LimitKey, Location, Operator, OrderId,
+    OrderNo, PaymentId, PoolId, Provider, RefundId, Sku,
 };
 use holdfast_core::stock::QUANTITY_MAX;
 use holdfast_wire::Code;
@@ -52,6 +52,7 @@ text_ids!(
     AttemptId,
     CampaignId,
     EventId,
+    LimitKey,
     Location,
     Operator,
     OrderNo,
@@ -282,24 +283,6 @@ impl Field for NotBuilt {
     }
 }
 
-/// A map that is not built yet: only an empty one may be sent.
-pub(crate) struct OnlyEmpty;
-
-impl Field for OnlyEmpty {
-    type Out = ();
-
-    fn code(&self) -> Code {
-        Code::InvalidValue
-    }
-
-    fn read(&self, json: &Json<'_>) -> Result<(), Fault> {
-        if matches!(json, Json::Object(members) if members.is_empty()) {
-            return Ok(());
-        }
-        Err(Fault::new(self.code(), "is not supported yet: only {} is allowed"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,8 +337,6 @@ mod tests {
         }
         assert!(read(Only("batched"), r#""batched""#).is_ok());
         assert!(read(Only("batched"), r#""cached""#).is_err());
-        assert!(read(OnlyEmpty, "{}").is_ok());
-        assert!(read(OnlyEmpty, r#"{"a":1}"#).is_err());
         assert!(read(NotBuilt(Some(30_000)), "30000").is_ok());
         assert!(read(NotBuilt(Some(30_000)), "30000.0").is_err());
         assert!(read(NotBuilt(None), "5").is_err());

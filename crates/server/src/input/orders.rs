@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use holdfast_core::command::{Keep, OrderAction};
 use holdfast_core::id::{OrderKey, PaymentId};
+use holdfast_core::limit::LIMIT_KEYS_MAX;
 use holdfast_core::order::{LINES_MAX, Money, ORDER_RECORDS_MAX, Refund, RefundLine};
 use holdfast_core::stock::QUANTITY_MAX;
 use holdfast_engine::{PlaceRequest, RequestedLine};
 use holdfast_wire::Code;
 
 use super::campaigns::{SECONDS, SwitchInput, read_switch};
-use super::field::{
-    AMOUNT, Currency, Flag, OnlyEmpty, TEXT_CHARS_MAX, id, integer, quantity, quantity_in, text, word,
-};
+use super::field::{AMOUNT, Currency, Flag, TEXT_CHARS_MAX, id, integer, quantity, quantity_in, text, word};
 use super::pools::read_location;
 use super::reader::Object;
 use super::time::instant;
@@ -30,15 +29,15 @@ pub(crate) fn read_place(body: &mut Object<'_, '_>) -> Option<PlaceRequest> {
     let lines = body.array("lines", 1..=LINES_MAX, |item| item.object(read_line));
     let hold_seconds = body.optional("hold_seconds", integer(SECONDS));
     let amount_due = body.object("amount_due", read_money);
-    let limit_keys = body.optional("limit_keys", OnlyEmpty);
+    let limit_keys = body.map("limit_keys", LIMIT_KEYS_MAX, |item| item.field(id()));
     let metadata = body.metadata();
-    limit_keys?;
     Some(PlaceRequest {
         key: OrderKey { campaign: campaign?, order_no: order_no? },
         account: account?,
         lines: lines?,
         hold_seconds: hold_seconds?,
         amount_due: amount_due?,
+        limit_keys: limit_keys?,
         metadata: metadata?,
     })
 }
@@ -203,12 +202,15 @@ mod tests {
         assert_eq!(order.lines[0].location.as_str(), "main");
         assert_eq!(order.hold_seconds, None);
         assert_eq!(place(&with(r#","metadata":null,"limit_keys":{}"#)).expect("read").metadata, None);
+        let order = place(&with(r#","limit_keys":{"device":"d-1","address":"Hill 7"}"#)).expect("read");
+        let keys: Vec<_> = order.limit_keys.iter().map(|(name, key)| (name.as_str(), key.as_str())).collect();
+        assert_eq!(keys, [("address", "Hill 7"), ("device", "d-1")]);
     }
 
     #[test]
     fn every_error_is_told_with_its_place() {
         let body = r#"{"campaign_id":" c","order_no":7,"lines":[{"sku":"s","quantity":1.0},{"quantity":0,"x":1}],
-            "hold_seconds":0,"amount_due":{"amount_minor":-1,"currency":"eur"},"limit_keys":{"d":"1"},
+            "hold_seconds":0,"amount_due":{"amount_minor":-1,"currency":"eur"},"limit_keys":{"d":"1","e":1},
             "metadata":{"a":"\u0000"},"nonsense":{}}"#;
         let expected = pairs(&[
             ("/campaign_id", "invalid_identifier"),
@@ -221,7 +223,7 @@ mod tests {
             ("/hold_seconds", "invalid_value"),
             ("/amount_due/amount_minor", "invalid_value"),
             ("/amount_due/currency", "invalid_value"),
-            ("/limit_keys", "invalid_value"),
+            ("/limit_keys/e", "invalid_identifier"),
             ("/metadata/a", "invalid_value"),
             ("/nonsense", "unknown_field"),
         ]);

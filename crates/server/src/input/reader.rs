@@ -1,9 +1,11 @@
 //! Reads an object's fields by name. Goes on after an error, so that a client learns all of them at once.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use holdfast_core::id::LimitName;
 use holdfast_wire::Code;
 
 use super::field::Field;
@@ -186,6 +188,35 @@ impl<'j, 'r> Object<'j, 'r> {
         (values.len() == items.len()).then_some(Some(values))
     }
 
+    /// An object of at most `most` names in a field that may be absent: then it is empty.
+    pub(crate) fn map<T>(
+        &mut self,
+        name: &'static str,
+        most: usize,
+        mut read: impl FnMut(Item<'_, '_>) -> Option<T>,
+    ) -> Option<BTreeMap<LimitName, T>> {
+        let Some(json) = self.member(name) else { return Some(BTreeMap::new()) };
+        let Json::Object(members) = json else {
+            self.refuse(name, Code::InvalidValue, "must be an object");
+            return None;
+        };
+        if members.len() > most {
+            self.refuse(name, Code::InvalidValue, format!("must have at most {most} names"));
+            return None;
+        }
+        let place = self.place.key(name);
+        let mut values = BTreeMap::new();
+        for (key, json) in members {
+            let place = place.key(key);
+            let named =
+                LimitName::new(key).map_err(|why| Fault::new(Code::InvalidIdentifier, why.to_string()));
+            let named = self.report.take(|| place.pointer(), named);
+            let value = read(Item { json, place, report: self.report });
+            values.extend(named.zip(value));
+        }
+        (values.len() == members.len()).then_some(values)
+    }
+
     /// The client's own object, kept as sent.
     pub(crate) fn metadata(&mut self) -> Option<Option<Arc<str>>> {
         let Some(json) = self.member(RAW_FIELD) else { return Some(None) };
@@ -213,6 +244,11 @@ pub(crate) struct Item<'j, 'r> {
 }
 
 impl Item<'_, '_> {
+    /// Whether the item is an object.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self.json, Json::Object(_))
+    }
+
     /// The item as an object.
     pub(crate) fn object<T>(self, shape: impl FnOnce(&mut Object<'_, '_>) -> Option<T>) -> Option<T> {
         let mut object = Object::new(self.json, self.place, self.report)?;

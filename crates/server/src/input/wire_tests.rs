@@ -35,13 +35,14 @@ fn order() -> wire::PlaceOrderRequest {
         lines: vec![wire::PlaceLine { sku: "s".into(), location: Some("west".into()), quantity: 2 }],
         hold_seconds: Some(60),
         amount_due: Some(money()),
-        limit_keys: Some(BTreeMap::new()),
+        limit_keys: Some(BTreeMap::from([("device".into(), "d".into())])),
         metadata: Some(serde_json::value::RawValue::from_string(r#"{ "k" : 1.50 }"#.into()).expect("JSON")),
     }
 }
 
 #[test]
 fn campaigns_are_read() {
+    let limits = wire::KeyLimits { units: Some(2), open_holds: None };
     let policy = wire::PolicyRequest {
         hold_seconds: Some(60),
         hold_seconds_max: Some(120),
@@ -57,9 +58,9 @@ fn campaigns_are_read() {
         restock_on_refund: Some(true),
         account_limit: Some(1),
         account_open_holds: Some(1),
-        key_limits: Some(BTreeMap::new()),
-        order_rate_per_account: None,
-        order_rate: None,
+        key_limits: Some(BTreeMap::from([("device".into(), limits)])),
+        order_rate_per_account: Some(1),
+        order_rate: Some(1),
         queue_limit: Some(5),
         queue_wait_ms: Some(1),
         approval_threshold: None,

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use holdfast_core::command::{How, OrderAction, Outcome, Signed};
 use holdfast_core::id::{OrderId, OrderKey, PoolId};
+use holdfast_core::limit::LimitKeys;
 use holdfast_core::order::{Allocation, Line, Order, State as OrderState};
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
@@ -57,6 +58,7 @@ problems! {
     /// Problems of a place.
     PlaceProblems = ANY, KEYED, WRITE, NAMED, &[
         Code::InvalidQuantity, Code::UnknownSku, Code::SoldOut, Code::AccountLimit, Code::AccountOpenHolds,
+        Code::KeyLimit, Code::RateLimited,
         Code::CampaignNotOpen, Code::CampaignPaused, Code::CampaignClosed, Code::Frozen,
         Code::AlreadyReleased, Code::AlreadyFailed, Code::AlreadyRefunded, Code::Cancelled,
         Code::QueueTimeout, Code::QueueFull, Code::Conflict, Code::OrderMismatch,
@@ -197,6 +199,7 @@ fn constant_order(place: PlaceRequest) -> Order {
         payments: Vec::new(),
         refunds: Vec::new(),
         shortage: None,
+        limit_keys: LimitKeys::new(),
         metadata: place.metadata,
         created_at: Timestamp(0),
         updated_at: Timestamp(0),

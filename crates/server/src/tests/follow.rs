@@ -224,6 +224,7 @@ async fn queued(engine: &Engine, pool: &str) -> String {
         }],
         hold_seconds: None,
         amount_due: None,
+        limit_keys: holdfast_core::limit::LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,

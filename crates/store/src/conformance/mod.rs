@@ -4,6 +4,7 @@
 mod behaviour;
 mod cases;
 mod keys;
+mod limits;
 mod measures;
 mod pages;
 mod queue;
@@ -14,6 +15,7 @@ mod walk;
 pub use behaviour::*;
 pub use cases::*;
 pub use keys::*;
+pub use limits::*;
 pub use measures::*;
 pub use pages::*;
 pub use queue::*;
@@ -33,6 +35,11 @@ macro_rules! conformance_suite {
             concurrent_batches_sell_exactly_what_there_is
             a_doubled_notice_is_kept_once
             a_limit_added_later_is_counted_first
+            a_limited_key_counts_over_accounts_and_pools
+            the_keys_of_an_order_read_back
+            a_key_limit_added_later_is_counted_first
+            concurrent_batches_keep_to_the_limit_of_a_key
+            an_order_has_one_case_of_a_kind
             switches_hold_from_their_answer_on
             a_frozen_pool_sells_nothing
             an_adjustment_is_applied_once

@@ -7,6 +7,7 @@ use holdfast_core::command::{
     Command, How, OpenPool, OrderAction, OrderCommand, Outcome, Place, PlaceLine, Signed,
 };
 use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderId, OrderKey, OrderNo, PoolId, Sku};
+use holdfast_core::limit::LimitKeys;
 use holdfast_core::order::Order;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::{BucketKey, Path};
@@ -82,6 +83,7 @@ pub(super) fn place(order: u128, account: &str, lines: &[(u128, u32)]) -> Place 
             .collect(),
         hold_seconds: None,
         amount_due: None,
+        limit_keys: LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,

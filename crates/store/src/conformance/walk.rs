@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, PaymentFailed, Policy, Switch};
 use holdfast_core::command::{Adjust, AdjustmentKind, Command, Keep, OrderAction};
-use holdfast_core::id::{AdjustmentId, AttemptId, EventId, PaymentId, PoolId, Provider, RefundId};
+use holdfast_core::id::{
+    AdjustmentId, AttemptId, EventId, HashedKey, LimitName, PaymentId, PoolId, Provider, RefundId,
+};
 use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
 
 use super::behaviour::{Subject, TestClock};
+use super::limits::device_limit;
 use super::support::{
     assert_clean, bucket, campaign_id, change, commit, open_campaign, open_pool, place, placed, put, signed,
     switch, whole,
 };
+use crate::authority::CaseFilter;
 use crate::contract::Store;
 use crate::model::ModelStore;
 use crate::read::{LedgerFilter, OrderFilter, Page, PoolFilter};
@@ -28,7 +32,7 @@ impl Dice {
     }
 }
 
-fn policies() -> [Policy; 3] {
+fn policies() -> [Policy; 5] {
     let limited = Policy {
         account_limit: Some(12),
         account_open_holds: Some(4),
@@ -43,7 +47,8 @@ fn policies() -> [Policy; 3] {
         payment_extension_seconds: 30,
         ..limited.clone()
     };
-    [Policy::default(), limited, strict]
+    let devices = Policy { account_limit: Some(9), ..device_limit(Some(10), Some(3)) };
+    [Policy::default(), limited, strict, devices, device_limit(Some(6), None)]
 }
 
 fn command(dice: &mut Dice, step: u32) -> Command {
@@ -60,6 +65,10 @@ fn command(dice: &mut Dice, step: u32) -> Command {
             wanted.id = holdfast_core::id::OrderId(order + 1_000 * u128::from(step));
             wanted.route = dice.roll(7);
             wanted.intake = (dice.roll(3) == 0).then(|| bucket(1, dice.roll(3) as u32));
+            if dice.roll(3) > 0 {
+                let device = HashedKey(u128::from(dice.roll(2)));
+                wanted.limit_keys.insert(LimitName::new("device").expect("a good id"), device);
+            }
             wanted.hold_seconds = [None, Some(5), Some(60)][dice.roll(3) as usize];
             return placed(wanted);
         }
@@ -108,7 +117,8 @@ async fn rows(store: &dyn Store) -> String {
     let ledger =
         store.ledger(LedgerFilter::default(), Page { after: None, limit: 100_000 }).await.expect("read");
     let settlement = store.settlement(campaign_id()).await.expect("read");
-    format!("{orders:#?}\n{pools:#?}\n{ledger:#?}\n{settlement:#?}")
+    let cases = store.cases(CaseFilter::default(), Page { after: None, limit: 1_000 }).await.expect("read");
+    format!("{orders:#?}\n{pools:#?}\n{ledger:#?}\n{settlement:#?}\n{cases:#?}")
 }
 
 /// The store under test does what the model does.
@@ -124,7 +134,7 @@ pub async fn a_random_walk_agrees_with_the_model(store: Subject, clock: TestCloc
     for step in 1..=STEPS {
         clock.advance_millis(dice.roll(2_000) as u32);
         if step % 50 == 0 {
-            let policy = &policies()[dice.roll(3) as usize];
+            let policy = &policies()[dice.roll(5) as usize];
             let switches = [Switch::Freeze, Switch::Unfreeze, Switch::Pause, Switch::Resume];
             let switched = switches[dice.roll(4) as usize];
             for store in both {

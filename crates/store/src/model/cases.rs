@@ -38,6 +38,11 @@ impl Own {
         self.cases.insert(begin.case, begin.case_at(now));
     }
 
+    /// Opens a case of an order, unless it has one of the kind.
+    pub(super) fn open(&mut self, case: Case) {
+        self.cases.entry(case.id).or_insert(case);
+    }
+
     pub(super) fn cases(&self, filter: CaseFilter, page: &Page<CaseId>) -> (Vec<Case>, bool) {
         let found = super::after(&self.cases, page.after.as_ref()).into_iter().map(|(_, case)| case);
         page_of(found.filter(|case| filter.shows(case)).collect(), page.limit)

@@ -73,7 +73,7 @@ impl Rows {
                 return Err(unexpected("payment event"));
             }
         }
-        let Changes { orders, entries, buckets, pools, usage, payments, adjustments } = changes;
+        let Changes { orders, entries, buckets, pools, usage, payments, adjustments, cases } = changes;
         self.pools.extend(pools.into_iter().map(|pool| (pool.id, pool)));
         self.buckets.extend(buckets.into_iter().map(|change| (change.bucket.key, change.bucket)));
         self.order_keys.extend(orders.iter().map(|change| (change.order.key.clone(), change.order.id)));
@@ -82,6 +82,7 @@ impl Rows {
         self.usage.extend(usage);
         self.payments
             .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
+        cases.into_iter().for_each(|case| self.own.open(case));
         self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
         Ok(())
     }

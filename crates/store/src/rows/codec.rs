@@ -9,16 +9,17 @@ use holdfast_core::campaign::{
 use holdfast_core::case::{Case, CaseAction, CaseKind, Resolution};
 use holdfast_core::command::{Adjust, AdjustmentKind, Signed};
 use holdfast_core::id::{
-    Account, AdjustmentId, CampaignId, CaseId, EventId, InvalidId, Location, Operator, OrderId, OrderKey,
-    OrderNo, PaymentId, PoolId, Provider, Sku,
+    Account, AdjustmentId, CampaignId, CaseId, EventId, HashedKey, InvalidId, LimitName, Location, Operator,
+    OrderId, OrderKey, OrderNo, PaymentId, PoolId, Provider, Sku,
 };
 use holdfast_core::ledger::{Action, Entry};
+use holdfast_core::limit::{Ceilings, Limited, Limits};
 use holdfast_core::order::{Money, Order, PaymentOutcome, Reason, State, Usage};
 use holdfast_core::snapshot::{PaymentRow, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, Delta, Path, Pool};
 use holdfast_core::time::Timestamp;
 
-use super::{Row, corrupt, detail};
+use super::{Row, corrupt, detail, limits};
 use crate::acts::{ActId, ActRow};
 use crate::error::Error;
 use crate::keys::{KeyId, KeyRow, Role, Scope};
@@ -98,6 +99,9 @@ pub fn campaign(row: &dyn Row) -> Result<Campaign, Error> {
             account_open_holds: optional_number(row, "account_open_holds")?,
             queue_limit: number(row, "queue_limit")?,
             queue_wait_ms: number(row, "queue_wait_ms")?,
+            key_limits: limits::read_limits(text(row, "key_limits")?)?,
+            order_rate_per_account: optional_number(row, "order_rate_per_account")?,
+            order_rate: optional_number(row, "order_rate")?,
         },
         switches: Switches {
             opened: row.flag("opened")?,
@@ -105,7 +109,13 @@ pub fn campaign(row: &dyn Row) -> Result<Campaign, Error> {
             frozen: row.flag("frozen")?,
             closed: row.flag("closed")?,
         },
-        account_limit_ceiling: optional_number(row, "account_limit_ceiling")?,
+        ceilings: Ceilings {
+            account: Limits {
+                units: optional_number(row, "account_limit_ceiling")?,
+                open_holds: optional_number(row, "account_open_holds_ceiling")?,
+            },
+            keys: limits::read_limits(text(row, "key_ceilings")?)?,
+        },
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
     })
@@ -199,6 +209,7 @@ pub fn order(row: &dyn Row) -> Result<Order, Error> {
         payments: detail.payments,
         refunds: detail.refunds,
         shortage: detail.shortage,
+        limit_keys: limits::read_keys(row.text("limit_keys")?)?,
         metadata: row.text("metadata")?.map(Arc::from),
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
@@ -260,17 +271,32 @@ pub fn totals(row: &dyn Row) -> Result<CampaignTotals, Error> {
     })
 }
 
-/// Reads what an account has.
+/// Reads what an account or a key has.
 pub fn usage(row: &dyn Row) -> Result<Usage, Error> {
     Ok(Usage { units: number(row, "units")?, open_holds: number(row, "open_holds")? })
 }
 
-/// Reads whose usage a row is.
+/// Reads which account's usage a row is.
 pub fn usage_key(row: &dyn Row) -> Result<UsageKey, Error> {
     Ok(UsageKey {
         campaign: id(row, "campaign_id", CampaignId::new)?,
-        account: id(row, "account", Account::new)?,
+        limited: Limited::Account(id(row, "account", Account::new)?),
     })
+}
+
+/// Reads which key's usage a row is.
+pub fn key_usage_key(row: &dyn Row) -> Result<UsageKey, Error> {
+    let hashed = HashedKey(number_id(row, "hashed")?);
+    Ok(UsageKey {
+        campaign: id(row, "campaign_id", CampaignId::new)?,
+        limited: Limited::Key(id(row, "name", LimitName::new)?, hashed),
+    })
+}
+
+/// Reads what keys that orders carry are hashed with.
+pub fn limit_salt(row: &dyn Row) -> Result<[u8; 32], Error> {
+    let salt = row.bytes("salt")?.ok_or_else(|| missing("salt"))?;
+    salt.try_into().map_err(|_| corrupt("the salt of the keys"))
 }
 
 /// Reads where a provider's event was recorded.

@@ -61,15 +61,15 @@ fn unhex(text: &str) -> Result<PoolId, Error> {
     u128::from_str_radix(text, 16).map(PoolId).map_err(|_| corrupt(format_args!("not a pool id: {text:?}")))
 }
 
-fn json<T: Serialize>(value: &T) -> Result<String, Error> {
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::Data(error.to_string()))
 }
 
-fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
+pub(crate) fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| corrupt(format_args!("JSON in an order row: {error}")))
 }
 
-fn id<T>(text: &str, new: fn(&str) -> Result<T, InvalidId>) -> Result<T, Error> {
+pub(crate) fn id<T>(text: &str, new: fn(&str) -> Result<T, InvalidId>) -> Result<T, Error> {
     new(text).map_err(|error| corrupt(format_args!("{text:?} {error}")))
 }
 

@@ -3,9 +3,11 @@
 
 mod codec;
 mod detail;
+mod limits;
 
 pub use codec::*;
 pub use detail::{write_detail, write_lines};
+pub use limits::{write_keys, write_limits};
 
 use crate::error::Error;
 

@@ -9,9 +9,9 @@ use crate::support::{Server, assert_invalid};
 async fn a_policy_promises_nothing_that_is_not_built() {
     let shop = Shop::open().await;
     for (name, values) in [
-        ("key_limits", &[r#"{"device":1}"#, "[]", "1", "\"{}\""][..]),
-        ("order_rate_per_account", &["1", "0", "\"1\"", "1.5", "{}"]),
-        ("order_rate", &["1", "0", "\"1\""]),
+        ("key_limits", &["[]", "1", "\"{}\""][..]),
+        ("order_rate_per_account", &["0", "\"1\"", "1.5", "{}", "1000001"]),
+        ("order_rate", &["0", "\"1\"", "-1"]),
         ("approval_threshold", &["1", "0", "true"]),
     ] {
         for value in values {
@@ -23,12 +23,24 @@ async fn a_policy_promises_nothing_that_is_not_built() {
     for (route, pointer, values) in [
         ("pool", "/path", &["\"direct\"", "\"Queued\"", "\"cached\"", "\"\"", "1"][..]),
         ("pool", "/routing", &["\"random\"", "\"round_robin\"", "\"account_hash\"", "true"]),
-        ("place", "/limit_keys", &[r#"{"device":"d"}"#, "[]", "\"d\""]),
+        ("place", "/limit_keys", &["[]", "\"d\"", "7"]),
     ] {
         for value in values {
             let answer = shop.send_with(route, pointer, value).await;
             assert_invalid(&answer, "invalid_value", pointer, &format!("{route} {pointer} {value}"));
         }
+    }
+    for (route, field, value, code, pointer) in [
+        ("campaign", "/policy/key_limits", r#"{"device":0}"#, "invalid_value", "/device"),
+        ("campaign", "/policy/key_limits", r#"{"device":{"units":1.0}}"#, "invalid_value", "/device/units"),
+        ("campaign", "/policy/key_limits", r#"{"device":{"most":1}}"#, "unknown_field", "/device/most"),
+        ("campaign", "/policy/key_limits", r#"{"":1}"#, "invalid_identifier", "/"),
+        ("place", "/limit_keys", r#"{"device":7}"#, "invalid_identifier", "/device"),
+        ("place", "/limit_keys", r#"{"device":" d"}"#, "invalid_identifier", "/device"),
+        ("place", "/limit_keys", r#"{"a/b":null}"#, "invalid_identifier", "/a~1b"),
+    ] {
+        let answer = shop.send_with(route, field, value).await;
+        assert_invalid(&answer, code, &format!("{field}{pointer}"), &format!("{field} {value}"));
     }
     shop.finish_untouched().await;
 }

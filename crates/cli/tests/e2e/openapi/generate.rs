@@ -62,7 +62,13 @@ impl Generator<'_> {
                 object.insert(name.clone(), self.valid(&property, &name));
             }
         }
-        if schema.get("properties").is_none() && schema["maxProperties"] != 0 {
+        if schema["additionalProperties"].is_object() {
+            // A map of names that the client makes.
+            for _ in 0..self.rng.u8(..3) {
+                let value = self.valid(&schema["additionalProperties"], "");
+                object.insert(self.words(1, 8), value);
+            }
+        } else if schema.get("properties").is_none() {
             // An object of the client's own.
             object.insert(self.words(1, 8), json!([1.50, null, {"é": "x"}]));
         }

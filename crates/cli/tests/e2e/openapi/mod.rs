@@ -187,17 +187,17 @@ async fn furnish(http: &Http) -> generate::Known {
             know("sku", json!(sku));
         }
     }
-    for index in 0..6 {
+    for index in 0..8 {
         let order_no = format!("o-{index}");
         let id = http.place("c", &order_no, "s", 3).await.text("id");
         know("order_no", json!(order_no));
         know("account", json!(format!("account-o-{index}")));
         know("order_id", json!(id));
-        if index % 3 == 1 {
+        if index % 2 == 1 {
             assert_eq!(http.pay(&id, &format!("e-{index}")).await.status, 200);
             know("ended_order_id", json!(id));
         }
-        if index % 3 == 2 {
+        if index % 4 == 2 {
             assert_eq!(http.post(&format!("/v1/orders/{id}/cancel"), &json!({})).await.status, 200);
             know("ended_order_id", json!(id));
         }

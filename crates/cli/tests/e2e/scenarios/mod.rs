@@ -3,6 +3,7 @@
 
 mod expiry;
 mod idempotency;
+mod keys;
 mod limits;
 mod oversell;
 mod payments;

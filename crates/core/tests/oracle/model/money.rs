@@ -18,7 +18,11 @@ impl Model {
     /// Decides what a success does, then keeps it.
     pub(super) fn success(&mut self, id: u32, notice: &NoticeStep) -> Answer {
         let payment = (notice.provider, notice.payment);
+        let was = self.orders[&id].state;
         let what = self.judge(id, notice);
+        if what == "refund_due" && matches!(was, St::Sold | St::Refunded) {
+            self.cases.insert((id, "charged_twice"));
+        }
         self.first_success.entry(payment).or_insert(id);
         let order = self.orders.get_mut(&id).unwrap();
         order.seen.push(Seen { notice: notice.clone(), what });
@@ -96,7 +100,7 @@ impl Model {
 
     fn can_retake(&self, order: &Ord) -> bool {
         // Retaken units are sold at once: no hold is opened.
-        self.limits(order.sent.account, order.units(), false).is_none() && self.stock_suffices(&order.lines)
+        self.limits(&order.sent, order.units(), false).is_none() && self.stock_suffices(&order.lines)
     }
 
     fn failure(&mut self, id: u32, notice: &NoticeStep) -> Answer {
