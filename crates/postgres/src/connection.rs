@@ -68,7 +68,9 @@ impl Begin {
             Statements::Unnamed => settings.replace("SET ", "SET LOCAL "),
         };
         Self {
-            write: format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {local}"),
+            // Whether it may write is the server's say: who runs it makes it read-only by the default, for instance
+            // before its disk is full.
+            write: format!("BEGIN ISOLATION LEVEL READ COMMITTED; {local}"),
             read: format!("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; {local}"),
             view: format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {local}"),
         }
