@@ -24,6 +24,7 @@ mod history;
 mod keys;
 mod metrics;
 mod openapi;
+mod postgres;
 mod pressure;
 mod queue;
 mod race;

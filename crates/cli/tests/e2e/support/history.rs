@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Answer, Http};
+use super::{Answer, Http, pause};
 
 /// The campaign in which the clients of a [`History`] buy.
 pub(crate) const CAMPAIGN: &str = "drop";
@@ -17,6 +17,9 @@ pub(crate) const RARE_UNITS: u64 = 30;
 /// The longest that any request may take, whatever has happened to the authority: the server's own deadline of
 /// requests, and a moment for this machine.
 const ANSWER_MAX: Duration = Duration::from_secs(22);
+
+/// The longest that an order may be queued: the policy's 30 seconds, and a moment.
+const QUEUE_MAX: Duration = Duration::from_secs(40);
 
 /// Codes of answers by which a server says that it cannot do its work now.
 const OUTAGE_CODES: [&str; 4] = ["overloaded", "authority_unavailable", "outcome_unknown", "shutting_down"];
@@ -52,12 +55,16 @@ struct Row {
 }
 
 impl History {
-    /// Opens the campaign: goods in plenty over four buckets and in one, and one that sells out.
+    /// Opens the campaign: goods in plenty over four buckets, in one, and by a queue; and one that sells out.
     pub(crate) async fn open(&self, http: &Http) {
         http.campaign(CAMPAIGN, json!({"account_limit": 1_000_000})).await;
         http.pool(CAMPAIGN, "CUP", 1_000_000, 4).await;
         http.pool(CAMPAIGN, "POT", 1_000_000, 1).await;
         http.pool(CAMPAIGN, "RARE", RARE_UNITS, 2).await;
+        let queued = json!({
+            "campaign_id": CAMPAIGN, "sku": "VASE", "supply": 1_000_000, "buckets": 2, "path": "queued",
+        });
+        assert_eq!(http.post("/v1/pools", &queued).await.status, 201);
     }
 
     /// The order that a client should see to next.
@@ -81,6 +88,17 @@ impl History {
         self.successes.load(Ordering::SeqCst)
     }
 
+    /// How many answers had one of the codes.
+    pub(crate) fn answered(&self, codes: &[&str]) -> u64 {
+        let answers = lock(&self.answers);
+        codes.iter().filter_map(|code| answers.get(*code)).sum()
+    }
+
+    /// How many answers said that the server cannot do its work now.
+    pub(crate) fn outages(&self) -> u64 {
+        self.answered(&OUTAGE_CODES)
+    }
+
     /// Notes an answer, or that none came, and judges what can be judged at once.
     pub(super) fn hear(&self, number: u64, answer: Option<&Answer>, took: Duration) {
         assert!(took < ANSWER_MAX, "order {number} was left waiting for {took:?}: {answer:?}");
@@ -97,7 +115,7 @@ impl History {
         let code = if answer.status < 300 { "done" } else { answer.code() };
         *lock(&self.answers).entry(code.to_owned()).or_default() += 1;
         let order = match answer.status {
-            200 | 201 => {
+            200..=202 => {
                 self.successes.fetch_add(1, Ordering::SeqCst);
                 // A notice is answered with what became of it.
                 if answer.body["order"].is_object() { &answer.body["order"] } else { &answer.body }
@@ -119,6 +137,7 @@ impl History {
 
     /// Reads all rows of the authority through a server that is at rest, and holds against them all that was told.
     pub(crate) async fn check(&self, http: &Http) {
+        queue_is_over(http).await;
         let rows = order_rows(http).await;
         let events = order_events(http).await;
         let told = lock(&self.told);
@@ -188,6 +207,19 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Waits until no order is queued: whoever is in the queue has its answer within the policy's time.
+async fn queue_is_over(http: &Http) {
+    let begun = Instant::now();
+    loop {
+        let queued = http.get(&format!("/v1/orders?campaign_id={CAMPAIGN}&state=queued&limit=1")).await;
+        if queued.body["items"].as_array().is_some_and(Vec::is_empty) {
+            return;
+        }
+        assert!(begun.elapsed() < QUEUE_MAX, "the queue does not end: {queued:?}");
+        pause().await;
+    }
+}
+
 /// Orders by number; two of one number are a doubled order.
 async fn order_rows(http: &Http) -> BTreeMap<String, Row> {
     let mut rows = BTreeMap::new();
@@ -205,6 +237,10 @@ async fn order_events(http: &Http) -> BTreeMap<String, Vec<String>> {
     for entry in pages(http, "/v1/ledger?limit=500").await {
         if let (Some(order), Some(state)) = (entry["order_id"].as_str(), entry["to_state"].as_str()) {
             let states = events.entry(order.to_owned()).or_default();
+            // The intake of a queued order is a row without an entry.
+            if states.is_empty() && entry["from_state"] == "queued" {
+                states.push("queued".to_owned());
+            }
             assert_eq!(entry["from_state"].as_str(), states.last().map(String::as_str), "{entry}");
             states.push(state.to_owned());
         }

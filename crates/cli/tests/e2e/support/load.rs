@@ -31,6 +31,12 @@ impl Load {
         Self { clients, stop }
     }
 
+    /// One client of one node, until it has bought something.
+    pub(crate) async fn buy(history: &Arc<History>, node: &Http) {
+        let client = Client { nodes: vec![node.clone()], history: Arc::clone(history), stop: Arc::default() };
+        while !client.see_to(client.history.next()).await {}
+    }
+
     /// Lets every client hear the answer that it waits for, and no more. A client that was told what must not be
     /// told fails here.
     pub(crate) async fn stop(mut self) {
@@ -53,40 +59,61 @@ impl Client {
     }
 
     /// One order's life: placed, every second paid, every third of the others cancelled, some asked for again.
-    async fn see_to(&self, number: u64) {
+    ///
+    /// Whether it was placed.
+    async fn see_to(&self, number: u64) -> bool {
         let cup = json!({"sku": "CUP", "quantity": 1});
         let lines = match number % 20 {
             0 | 5 | 10 => json!([cup, {"sku": "POT", "quantity": 2}]),
             7 => json!([{"sku": "RARE", "quantity": 1}]),
+            8 | 9 | 16 | 17 => json!([{"sku": "VASE", "quantity": 1}]),
             _ => json!([cup]),
         };
         let place = json!({
             "campaign_id": CAMPAIGN, "order_no": order_no(number), "account": format!("a{}", number % 50),
             "lines": lines,
         });
-        let Some(placed) = self.ask(number, "/v1/orders", &place).await else { return };
-        let Some(id) = placed.body["id"].as_str() else { return };
+        let Some(placed) = self.ask(number, "POST", "/v1/orders", Some(&place)).await else { return false };
+        let Some(id) = placed.body["id"].as_str() else { return false };
+        if placed.status == 202 && !self.is_decided(number, id).await {
+            return true;
+        }
         if number.is_multiple_of(2) {
             let notice = json!({
                 "event_id": order_no(number), "payment_id": order_no(number), "order_id": id,
                 "outcome": "succeeded",
             });
-            self.ask(number, "/v1/payments/bank/notifications", &notice).await;
+            self.ask(number, "POST", "/v1/payments/bank/notifications", Some(&notice)).await;
         } else if number.is_multiple_of(3) {
-            self.ask(number, &format!("/v1/orders/{id}/cancel"), &json!({})).await;
+            self.ask(number, "POST", &format!("/v1/orders/{id}/cancel"), Some(&json!({}))).await;
         }
         if number.is_multiple_of(4) {
-            self.ask(number, "/v1/orders", &place).await;
+            self.ask(number, "POST", "/v1/orders", Some(&place)).await;
         }
+        true
+    }
+
+    /// Waits for the end of the queue; whether the order has got its units.
+    async fn is_decided(&self, number: u64, id: &str) -> bool {
+        let path = format!("/v1/orders/{id}?wait=2s");
+        while let Some(order) = self.ask(number, "GET", &path, None).await {
+            if order.body["state"] != "queued" {
+                return order.body["state"] == "held";
+            }
+            if self.is_over() {
+                break;
+            }
+        }
+        false
     }
 
     /// Asks until there is an answer about the order; none if the client gave up, and when the load is over.
-    async fn ask(&self, number: u64, path: &str, body: &Value) -> Option<Answer> {
+    async fn ask(&self, number: u64, method: &str, path: &str, body: Option<&Value>) -> Option<Answer> {
         // Some do not ask again: what they were told in the outage must be true without that.
         let gives_up = number % 7 == 3;
         for attempt in 0.. {
             let node = &self.nodes[usize::try_from(number + attempt).unwrap() % self.nodes.len()];
-            let (answer, took) = timed(node.try_send("POST", path, Some(body))).await;
+            let (answer, took) = timed(node.try_send(method, path, body)).await;
             self.history.hear(number, answer.as_ref(), took);
             if let Some(answer) = answer.filter(|answer| answer.status != 503) {
                 return Some(answer);

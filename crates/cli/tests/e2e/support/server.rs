@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::Http;
+use super::{DEADLINE, Http};
 
 /// The binary under test.
 pub(crate) fn binary() -> Command {
@@ -43,6 +43,8 @@ pub(crate) struct Server {
     child: Child,
     /// The URL of its authority.
     database: String,
+    /// Its working directory, in which it keeps what it must remember outside the database.
+    home: PathBuf,
     /// Lines that it printed before it was ready.
     pub(crate) printed: Vec<String>,
     pub(crate) http: Http,
@@ -65,13 +67,21 @@ impl Server {
 
     /// Starts a server on a database file that may exist; an error is its exit status.
     pub(crate) async fn start_on(database: &Path, start: &Start) -> Result<Self, ExitStatus> {
-        Self::start_at(&format!("sqlite:{}", database.display()), start).await
+        let home = database.parent().expect("a folder");
+        Self::start_in(home, &format!("sqlite:{}", database.display()), start).await
     }
 
-    /// Starts a server on any authority; an error is its exit status.
+    /// Starts a server on any authority, in a folder of its own; an error is its exit status.
     pub(crate) async fn start_at(database: &str, start: &Start) -> Result<Self, ExitStatus> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut server = Self::start_in(directory.path(), database, start).await?;
+        server._directory = Some(directory);
+        Ok(server)
+    }
+
+    async fn start_in(home: &Path, database: &str, start: &Start) -> Result<Self, ExitStatus> {
         let mut command = binary();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--database", database]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--database", database]).current_dir(home);
         command.args(&start.arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(match &start.log {
             Some(path) => Stdio::from(std::fs::File::create(path).unwrap()),
@@ -84,7 +94,8 @@ impl Server {
         while let Some(line) = lines.next_line().await.unwrap() {
             if let Some(address) = line.strip_prefix("listening on ") {
                 let http = Http::new(address);
-                return Ok(Self { child, database: database.to_owned(), printed, http, _directory: None });
+                let (database, home) = (database.to_owned(), home.to_owned());
+                return Ok(Self { child, database, home, printed, http, _directory: None });
             }
             printed.push(line);
         }
@@ -110,7 +121,17 @@ impl Server {
 
     /// Waits for a server that dies by itself.
     pub(crate) async fn wait(&mut self) -> ExitStatus {
-        self.child.wait().await.unwrap()
+        tokio::time::timeout(DEADLINE, self.child.wait()).await.expect("it dies by itself").unwrap()
+    }
+
+    /// Freezes the process: its connections stay open and it does nothing.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a frozen process go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
     }
 
     /// Sends SIGHUP.
@@ -126,7 +147,8 @@ impl Server {
     /// Starts again on the same database.
     pub(crate) async fn restart(&mut self, start: &Start) {
         self.kill().await;
-        let mut next = Self::start_at(&self.database, start).await.expect("the server starts again");
+        let mut next =
+            Self::start_in(&self.home, &self.database, start).await.expect("the server starts again");
         next._directory = self._directory.take();
         *self = next;
     }
