@@ -309,7 +309,7 @@ mod tests {
             let file = parse(&format!("database = \"{text}\"")).unwrap();
             effective::<Cli>(Some(&file)).unwrap().0.options["database"].value.clone().unwrap()
         };
-        assert_eq!(shown("postgres://shop:hush@db/sale"), "postgres://shop@db/sale");
+        assert_eq!(shown("postgres://shop:hush@db/sale"), "postgres://shop@db:5432/sale");
         assert_eq!(shown("postgres//shop:hush@db/sale"), HIDDEN);
         assert_eq!(shown("sqlite:a.db"), "sqlite:a.db");
     }

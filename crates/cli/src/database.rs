@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_database_is_shown_without_its_password() {
         let url = Url::parse("postgres://shop:hush@db/sale?statements=unnamed").unwrap();
-        assert_eq!(url.to_string(), "postgres://shop@db/sale");
+        assert_eq!(url.to_string(), "postgres://shop@db:5432/sale");
         assert_eq!(Url::parse("sqlite:a b.db").unwrap().to_string(), "sqlite:a b.db");
         for bad in ["postgres://shop:hush@db:port/sale", "mysql://shop:hush@db/sale", "sqlite:", "hush"] {
             let why = format!("{:#}", Url::parse(bad).err().unwrap());

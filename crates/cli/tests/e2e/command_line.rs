@@ -144,7 +144,7 @@ async fn what_cannot_run_says_so_with_exit_2() {
     for (arguments, says) in [
         (vec!["serve", "--auth", "off", "--listen", "0.0.0.0:0"], "loopback"),
         (vec!["serve", "--listen", "127.0.0.1:0", "--database", &database], "another server"),
-        (vec!["serve", "--listen", "127.0.0.1:0", "--database", "postgres://x"], "not built yet"),
+        (vec!["serve", "--listen", "127.0.0.1:0", "--database", "postgres://127.0.0.1:1/x"], "unavailable"),
         (vec!["verify", "--database", "sqlite:/nowhere/at/all.db"], "nowhere"),
         (
             vec!["import", "stock", "/nowhere.csv", "--campaign", "c", "--target", "http://127.0.0.1:1"],
