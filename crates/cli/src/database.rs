@@ -42,6 +42,11 @@ impl Url {
         }
     }
 
+    /// Whether several servers may have it at once.
+    pub(crate) const fn is_shared(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
     /// Opens it for a server.
     pub(crate) async fn open(&self, incarnation: u128) -> Result<Arc<dyn Store>> {
         let failpoints = failpoints()?;

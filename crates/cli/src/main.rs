@@ -11,6 +11,7 @@ mod export;
 mod import;
 mod key;
 mod lines;
+mod migrate;
 mod notify;
 mod output;
 mod private;
@@ -43,6 +44,7 @@ enum Command {
     Verify(verify::Args),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
+    Migrate(migrate::Args),
     Doctor(doctor::Args),
     Replay(replay::Args),
     /// Bring stock in from a file
@@ -92,6 +94,7 @@ fn run(command: Command) -> Result<ExitCode> {
             Command::Verify(args) => Box::pin(verify::run(args)).await,
             Command::Backup(args) => Box::pin(backup::backup(args)).await,
             Command::Restore(args) => Box::pin(backup::restore(args)).await,
+            Command::Migrate(args) => Box::pin(migrate::run(args)).await,
             Command::Doctor(args) => Box::pin(doctor::run(args)).await,
             Command::Replay(args) => Box::pin(replay::run(args)).await,
             Command::Import(command) => Box::pin(import::run(command)).await,

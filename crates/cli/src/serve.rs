@@ -32,6 +32,15 @@ pub(crate) enum Auth {
     Off,
 }
 
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NodeRole {
+    /// Sells: all routes
+    Api,
+    /// Works in the background: ends holds, lands queued orders
+    Worker,
+}
+
 /// How the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -64,6 +73,17 @@ pub(crate) struct Args {
         value_name = "URL"
     )]
     pub(crate) database: String,
+    /// What this node does: `api` sells, `worker` ends holds and lands queued orders. Nodes on one PostgreSQL may
+    /// share the work; each role must be had by one of them
+    #[arg(
+        long,
+        env = "HOLDFAST_ROLES",
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = [NodeRole::Api, NodeRole::Worker],
+        value_name = "ROLES"
+    )]
+    pub(crate) roles: Vec<NodeRole>,
     /// Where it is written how far the ledger has come, so that an older database that is put back is noticed;
     /// best on another disk. Without it: beside the database, with `.state` at its end
     #[arg(long, env = "HOLDFAST_STATE_FILE", value_name = "FILE")]
@@ -130,6 +150,10 @@ impl Args {
         Ok(pair.map(|(certificate, key)| Tls::load(certificate, key)).transpose()?.map(Arc::new))
     }
 
+    fn has(&self, role: NodeRole) -> bool {
+        self.roles.contains(&role)
+    }
+
     /// Everything that can be found wrong before anything is opened.
     pub(crate) fn checked(&self) -> Result<Checked> {
         log_filter(&self.log)?;
@@ -142,8 +166,12 @@ impl Args {
             Auth::On => ServerAuth::Keys,
             Auth::Off => ServerAuth::Off,
         };
+        if !(database.is_shared() || self.has(NodeRole::Api) && self.has(NodeRole::Worker)) {
+            bail!("{database} has one server: it needs both roles, api and worker");
+        }
         let config = Config {
             listen: self.listen,
+            api: self.has(NodeRole::Api),
             auth,
             payment_secrets,
             limits: Limits::default(),
@@ -189,7 +217,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     if args.auth == Auth::On {
         first_key(&*store).await?;
     }
-    let engine = Engine::new(Arc::clone(&store), Arc::new(UuidV7), holdfast_engine::Config::default());
+    let is_worker = args.has(NodeRole::Worker);
+    let engine_config = holdfast_engine::Config { is_worker, ..holdfast_engine::Config::default() };
+    let engine = Engine::new(Arc::clone(&store), Arc::new(UuidV7), engine_config);
     engine.start_workers();
     let router = holdfast_server::router(engine.clone(), &config);
     let scheme = if tls.is_some() { "https" } else { "http" };

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Limits and intervals. The defaults suit one node with a few hot pools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
+    /// Whether this node does what nobody asks for: ends holds, lands queued orders. A node that does not leaves
+    /// it to the others on the same authority.
+    pub is_worker: bool,
     /// Most commands in a batch of one bucket. 1 is supported: slower, never wrong.
     pub batch_size_max: usize,
     /// Most commands in a batch of a wide lane, which locks much at once.
@@ -62,6 +65,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            is_worker: true,
             batch_size_max: 1_000,
             wide_batch_size_max: 16,
             lane_depth_max: 10_000,
@@ -75,7 +79,7 @@ impl Default for Config {
             verdict_age_max: Duration::from_secs(1),
             recorded_refusals_per_minute: 10,
             key_page_max: 10_000,
-            scan_interval: Duration::from_secs(5),
+            scan_interval: Duration::from_secs(1),
             expiry_pass_max: 512,
             timer_max: 1_000_000,
             watchers_max: 10_000,

@@ -74,7 +74,7 @@ impl Engine {
         let shelf = Arc::new(Shelf::default());
         let watch = Arc::new(Watch::default());
         let (metrics, measures) = (Arc::<NodeMetrics>::default(), Arc::<Measures>::default());
-        let timer = Arc::new(Timer::new(config.timer_max));
+        let timer = Arc::new(Timer::new(if config.is_worker { config.timer_max } else { 0 }));
         let queues = Arc::new(Queues::new(Arc::clone(&timer)));
         let lanes = Lanes::new(
             Arc::clone(&store),

@@ -32,10 +32,12 @@ impl Engine {
     /// Starts the workers: expiry, landing, samples and looks at the authority, which end when the engine
     /// drains, and the reading of the stored keys.
     pub fn start_workers(&self) {
-        let engine = self.clone();
-        tokio::spawn(async move { engine.run_expiry().await });
-        let engine = self.clone();
-        tokio::spawn(async move { engine.run_landing().await });
+        if self.shared.config.is_worker {
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run_expiry().await });
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run_landing().await });
+        }
         let engine = self.clone();
         tokio::spawn(async move { engine.run_sampling().await });
         let engine = self.clone();

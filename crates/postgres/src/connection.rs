@@ -178,6 +178,11 @@ impl Connection {
         self.warned.load(Ordering::SeqCst)
     }
 
+    /// The driver's own handle, for what copies whole tables.
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Begins a transaction.
     pub(crate) async fn begin(&self, mode: Mode) -> Result<(), tokio_postgres::Error> {
         self.busy.store(true, Ordering::SeqCst);

@@ -30,9 +30,11 @@ mod statement;
 mod store;
 mod sweep;
 mod tls;
+mod transit;
 mod unknown;
 mod usage;
 
 pub use address::{Address, InvalidAddress, Statements};
 pub use examine::{Examined, Setting, examine};
 pub use store::{Options, PostgresStore, audit, explain};
+pub use transit::{Column, Target, line};

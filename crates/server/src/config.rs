@@ -12,6 +12,8 @@ use holdfast_core::id::Provider;
 pub struct Config {
     /// Where it listens.
     pub listen: SocketAddr,
+    /// Whether it sells: a node that only works in the background answers for its health and nothing else.
+    pub api: bool,
     /// Who may ask.
     pub auth: Auth,
     /// The secrets that providers sign their notices with; several while they rotate. A provider without
@@ -153,6 +155,7 @@ mod tests {
     fn config(listen: &str, auth: Auth) -> Config {
         Config {
             listen: listen.parse().expect("an address"),
+            api: true,
             auth,
             payment_secrets: BTreeMap::new(),
             limits: Limits::default(),

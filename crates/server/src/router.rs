@@ -19,6 +19,10 @@ use crate::routes::{
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
 pub fn router(engine: Engine, config: &Config) -> Router {
     let app = App::new(engine, config);
+    if !config.api {
+        let routes = health().route("/metrics", get(metrics::get_metrics));
+        return with_edges(routes.route_layer(from_fn_with_state(app.clone(), authorize)), app);
+    }
     let with_key = Router::new()
         .route("/v1/campaigns", get(campaigns::list_campaigns))
         .route("/v1/campaigns/{id}", put(campaigns::put_campaign).get(campaigns::get_campaign))
@@ -52,13 +56,17 @@ pub fn router(engine: Engine, config: &Config) -> Router {
     // A provider shows a signature instead of a key; health has nothing to hide.
     let without_key = Router::new()
         .route("/v1/payments/{provider}/notifications", post(payments::notify))
-        .route("/livez", get(health::livez))
-        .route("/readyz", get(health::readyz))
+        .merge(health())
         .route_layer(from_fn(require_json));
     let routes = with_key.merge(without_key).merge(documents());
     let routes = if config.constant_answer { routes.merge(yardstick()) } else { routes };
     // The outermost of the routes' own layers: who may ask is settled before anything else.
     with_edges(routes.route_layer(from_fn_with_state(app.clone(), authorize)), app)
+}
+
+/// What those ask who keep the node running, whatever its roles.
+fn health() -> Router<App> {
+    Router::new().route("/livez", get(health::livez)).route("/readyz", get(health::readyz))
 }
 
 /// What anybody may read: the contract, and what to do about a problem.

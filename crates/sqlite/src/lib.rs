@@ -21,12 +21,14 @@ mod queue;
 mod reader;
 mod settlement;
 mod store;
+mod transit;
 mod writer;
 
 pub use backup::{Check, Contents, Copied, Restore, backup_file, restore_file};
 pub use bare::{BareHold, BareTables};
 pub use examine::{Examined, examine_file, files_of, sqlite_version};
 pub use store::{Options, SqliteStore, audit_file, explain_file};
+pub use transit::{Source, View};
 
 /// The version of the SQLite library inside.
 pub fn version() -> &'static str {

@@ -26,6 +26,7 @@ mod read;
 pub mod rows;
 mod schema;
 mod settlement;
+mod transit;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
 pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
@@ -44,3 +45,4 @@ pub use read::{
 };
 pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};
+pub use transit::{Cell, Digest};

@@ -72,6 +72,7 @@ fn config(listen: SocketAddr) -> Config {
         auth: Auth::Off,
         payment_secrets: std::collections::BTreeMap::new(),
         limits: Limits::default(),
+        api: true,
         constant_answer: false,
     }
 }

@@ -23,6 +23,8 @@ mod fuzz;
 mod history;
 mod keys;
 mod metrics;
+mod migrate;
+mod nodes;
 mod openapi;
 mod postgres;
 mod pressure;

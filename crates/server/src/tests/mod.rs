@@ -52,6 +52,7 @@ fn config(auth: Auth, limits: Limits) -> Config {
         auth,
         payment_secrets,
         limits,
+        api: true,
         constant_answer: false,
     }
 }
