@@ -210,8 +210,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let Checked { config, database, tls, state } = args.checked()?;
     let store = database.open(random_id()?).await?;
     state_file::check(&*store, &state, random_id()?).await?;
-    let listener =
-        TcpListener::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listener = listen(args.listen)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     if args.auth == Auth::On {
@@ -287,6 +286,17 @@ async fn stop(signals: Signals, engine: &Engine, deadline: Duration) -> Result<(
         std::process::exit(i32::from(output::CANNOT_RUN));
     });
     Ok(())
+}
+
+/// Connections that the kernel keeps until they are accepted; the kernel's own limit (`somaxconn`) still holds.
+/// A rush opens thousands at once, and one too many is only tried again after a second.
+const BACKLOG: i32 = 4_096;
+
+/// Listens, with room for a rush.
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok(listener)
 }
 
 fn log_filter(filter: &str) -> Result<tracing_subscriber::EnvFilter> {

@@ -108,10 +108,14 @@ async fn run_here(
     duration: Duration,
 ) -> Result<Measured> {
     let requests = Arc::new(requests);
+    // All of them stand before the clock starts: a schedule that runs while connections are made measures those.
+    let mut clients = Vec::with_capacity(connections);
+    for number in 0..connections {
+        clients.push(Client::connect(Arc::clone(&requests), number).await?);
+    }
     let start = Instant::now();
     let mut tasks = JoinSet::new();
-    for number in 0..connections {
-        let client = Client::connect(Arc::clone(&requests), number).await?;
+    for (number, client) in clients.into_iter().enumerate() {
         tasks.spawn(client.drive(start, schedule(pace, connections, number), duration));
     }
     let mut latencies = Vec::new();

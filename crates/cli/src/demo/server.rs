@@ -1,6 +1,6 @@
 //! The server inside: the same engine, store and routes as `holdfast serve`.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Embedded {
         config.check()?;
         let url = database::Url::parse(&database)?;
         let store = url.open(crate::serve::random_id()?).await?;
-        let listener = TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
+        let listener = crate::serve::listen(listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let engine = Engine::new(Arc::clone(&store), Arc::new(UuidV7), holdfast_engine::Config::default());
