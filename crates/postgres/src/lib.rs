@@ -8,6 +8,7 @@ mod acts;
 mod address;
 mod apply;
 mod audit;
+mod bare;
 mod call;
 mod campaign;
 mod cases;
@@ -35,6 +36,7 @@ mod unknown;
 mod usage;
 
 pub use address::{Address, InvalidAddress, Statements};
+pub use bare::BareTables;
 pub use examine::{Examined, Setting, examine};
 pub use store::{Options, PostgresStore, audit, explain};
 pub use transit::{Column, Target, line};

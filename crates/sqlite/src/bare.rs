@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use holdfast_store::Error;
+use holdfast_store::{BareHold, Error};
 use rusqlite::{Connection, params};
 
+use crate::codec::bytes;
 use crate::error::Driver;
 use crate::{migrate, store};
 
@@ -14,16 +15,6 @@ use crate::{migrate, store};
 pub struct BareTables {
     db: Connection,
     seq: i64,
-}
-
-/// The rows of one hold.
-pub struct BareHold {
-    /// The order's id, and its entry's reference to it.
-    pub id: [u8; 16],
-    /// The order's number.
-    pub order_no: String,
-    /// The account.
-    pub account: String,
 }
 
 const POOL: [u8; 16] = [7; 16];
@@ -68,9 +59,9 @@ impl BareTables {
         for hold in holds {
             self.seq += 1;
             let mut order = self.db.prepare_cached(ORDER).store()?;
-            order.execute(params![hold.id, hold.order_no, hold.account, POOL, LINES, now]).store()?;
+            order.execute(params![bytes(hold.id), hold.order_no, hold.account, POOL, LINES, now]).store()?;
             let mut entry = self.db.prepare_cached(ENTRY).store()?;
-            entry.execute(params![POOL, self.seq, now, hold.id, hold.order_no]).store()?;
+            entry.execute(params![POOL, self.seq, now, bytes(hold.id), hold.order_no]).store()?;
         }
         let count = i64::try_from(holds.len()).unwrap_or(i64::MAX);
         self.db.prepare_cached(BUCKET).store()?.execute(params![POOL, count, self.seq]).store()?;

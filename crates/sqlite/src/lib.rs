@@ -25,7 +25,7 @@ mod transit;
 mod writer;
 
 pub use backup::{Check, Contents, Copied, Restore, backup_file, restore_file};
-pub use bare::{BareHold, BareTables};
+pub use bare::BareTables;
 pub use examine::{Examined, examine_file, files_of, sqlite_version};
 pub use store::{Options, SqliteStore, audit_file, explain_file};
 pub use transit::{Source, View};

@@ -6,6 +6,7 @@
 
 mod acts;
 mod authority;
+mod bare;
 mod clock;
 #[cfg(feature = "conformance")]
 #[expect(
@@ -30,6 +31,7 @@ mod transit;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
 pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
+pub use bare::BareHold;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
 pub use error::Error;

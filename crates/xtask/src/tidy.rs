@@ -35,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "holdfast-server",
             "holdfast-sqlite",
             "holdfast-store",
+            "holdfast-testkit",
             "holdfast-wire",
         ],
     ),

@@ -11,7 +11,7 @@ use super::engine;
 use super::paths::Figures;
 use super::paths::measure::{self, Load, Turn, Variant};
 use super::report::Environment;
-use super::stage::Stage;
+use super::stage::{Choice, Stage};
 use crate::output::{self, Format};
 
 /// Numbers of buckets that are tried.
@@ -27,9 +27,11 @@ const PATH: &str = "batched";
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "One hot pool over 1, 2, 4 … 32 buckets, in rounds that take turns; figures are medians.\n\n\
-                        Example:\n  holdfast bench buckets --rounds 5"
+                        Example:\n  holdfast bench buckets --store postgres"
 )]
 pub(crate) struct Args {
+    #[command(flatten)]
+    choice: Choice,
     /// Rounds of each measurement
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -58,7 +60,7 @@ struct Report {
 
 /// Measures and prints.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let stage = Stage::Sqlite;
+    let stage = Stage::prepare(&args.choice).await?;
     let report = measured(&args, &stage).await?;
     match args.format {
         Format::Json => output::print_json(&report)?,
@@ -84,7 +86,7 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let buckets: Vec<Figures> =
         variants.iter().zip(&turns).map(|(variant, of)| Figures::of(*variant, of)).collect();
     let (knee, reason) = knee(&buckets).context("nothing was measured")?;
-    let (store, durability) = stage.describe();
+    let (store, durability) = stage.describe().await?;
     let environment = Environment {
         processors: std::thread::available_parallelism().map_or(0, usize::from),
         store,

@@ -12,14 +12,14 @@ use holdfast_core::command::{OpenPool, Outcome, Signed};
 use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderKey, OrderNo, PoolId, Sku};
 use holdfast_core::stock;
 use holdfast_engine::{Config, Engine, PlaceRequest, RequestedLine, UuidV7};
-use holdfast_sqlite::{BareHold, BareTables, Options, SqliteStore};
-use holdfast_store::{PutCampaign, Store, SwitchCampaign};
+use holdfast_sqlite::{BareTables, Options, SqliteStore};
+use holdfast_store::{BareHold, PutCampaign, Store, SwitchCampaign};
 use tokio::task::JoinSet;
 
 /// Callers that place at the same time at the engine.
 pub(crate) const CALLERS: u64 = 2_048;
 /// Holds of one bare transaction.
-const BARE_BATCH: usize = 1_000;
+pub(crate) const BARE_BATCH: usize = 1_000;
 /// The hot pool's stock, which no run exhausts.
 pub(crate) const SUPPLY: u64 = 1_000_000_000;
 
@@ -61,13 +61,13 @@ pub(crate) fn one_row_tps(directory: &Path, duration: Duration) -> Result<f64> {
 }
 
 /// Holds with ids that rise and order numbers that are random, as the store's are.
-fn holds(random: &mut fastrand::Rng, count: usize) -> Vec<BareHold> {
+pub(crate) fn holds(random: &mut fastrand::Rng, count: usize) -> Vec<BareHold> {
     (0..count)
         .map(|_| {
             let number = random.u128(..);
             let id = holdfast_engine::IdSource::next(&UuidV7);
             BareHold {
-                id: id.to_be_bytes(),
+                id,
                 order_no: format!("{number:032x}"),
                 account: format!("account-{:08x}", number >> 96),
             }

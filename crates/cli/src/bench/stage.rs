@@ -1,33 +1,115 @@
 //! Where a benchmark plays: servers of its own, each on an empty store.
 
-use anyhow::{Context, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use holdfast_client::{Client, Switch};
+use holdfast_postgres::Address;
+use holdfast_store::{Page, Scope};
+use holdfast_testkit::Postgres;
 use holdfast_wire::{OpenPoolRequest, PolicyRequest, PutCampaignRequest, SwitchRequest};
 use tempfile::TempDir;
 
 use super::engine::SUPPLY;
 use super::report::SQLITE_DURABILITY;
-use crate::private::PrivateServer;
+use crate::database::Url;
+use crate::private::{DATABASE, PrivateServer};
+use crate::serve::random_id;
+
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// The embedded store, in a temporary directory
+    Sqlite,
+    /// A PostgreSQL that is started for the benchmark from what is installed here, and thrown away
+    Postgres,
+}
+
+/// Which store is measured.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Choice {
+    /// The kind of store
+    #[arg(long, value_enum, default_value_t = Kind::Sqlite)]
+    store: Kind,
+    /// An empty PostgreSQL database to measure on, instead of one that is thrown away; every turn leaves its orders
+    /// there
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    database: Option<String>,
+}
 
 /// Where servers find their stores.
-#[derive(Debug, Clone, Copy)]
 pub(crate) enum Stage {
     /// Each its own file.
     Sqlite,
+    /// Each its own database.
+    Private(Box<Postgres>, AtomicU64),
+    /// All the same database; each with a campaign of its own.
+    Given(String),
 }
 
 impl Stage {
+    /// Prepares it.
+    pub(crate) async fn prepare(choice: &Choice) -> Result<Self> {
+        match (choice.store, &choice.database) {
+            (_, Some(url)) => {
+                assert_empty(url).await?;
+                Ok(Self::Given(url.clone()))
+            }
+            (Kind::Sqlite, None) => Ok(Self::Sqlite),
+            (Kind::Postgres, None) => {
+                let server = Postgres::start().await.context("a PostgreSQL for the benchmark")?;
+                Ok(Self::Private(Box::new(server), AtomicU64::new(0)))
+            }
+        }
+    }
+
+    /// The URL of an empty store: of the given database, as it is.
+    pub(crate) async fn empty(&self, directory: &TempDir) -> Result<String> {
+        match self {
+            Self::Sqlite => Ok(format!("sqlite:{}", directory.path().join(DATABASE).display())),
+            Self::Private(server, made) => {
+                let number = made.fetch_add(1, Ordering::Relaxed);
+                Ok(server.create_database(&format!("bench_{number}")).await?)
+            }
+            Self::Given(url) => Ok(url.clone()),
+        }
+    }
+
     /// A server on an empty store.
     pub(crate) async fn server(&self) -> Result<PrivateServer> {
-        let Self::Sqlite = self;
-        PrivateServer::start_in(directory()?, &["--constant-answer"]).await
+        let directory = directory()?;
+        let database = self.empty(&directory).await?;
+        PrivateServer::start_at(directory, &database, &["--constant-answer"]).await
     }
 
     /// The store and its version; what it promises.
-    pub(crate) fn describe(&self) -> (String, String) {
-        let Self::Sqlite = self;
-        (format!("SQLite {}", holdfast_sqlite::version()), SQLITE_DURABILITY.to_owned())
+    pub(crate) async fn describe(&self) -> Result<(String, String)> {
+        let directory = directory()?;
+        match self {
+            Self::Sqlite => {
+                Ok((format!("SQLite {}", holdfast_sqlite::version()), SQLITE_DURABILITY.to_owned()))
+            }
+            Self::Private(..) | Self::Given(_) => {
+                let url = self.empty(&directory).await?;
+                Ok(holdfast_postgres::BareTables::describe(&Address::parse(&url)?).await?)
+            }
+        }
     }
+}
+
+/// What is not empty is somebody's: rows of a benchmark do not belong into it.
+async fn assert_empty(url: &str) -> Result<()> {
+    let url = Url::parse(url)?;
+    if !matches!(url, Url::Postgres(_)) {
+        bail!("on SQLite the benchmark makes its own files: leave out --database");
+    }
+    let store = url.open(random_id()?).await?;
+    let (campaigns, _) = store.campaigns(Scope::All, Page { after: None, limit: 1 }).await?;
+    if !campaigns.is_empty() {
+        bail!("the database holds campaigns: name an empty one");
+    }
+    Ok(())
 }
 
 pub(crate) fn directory() -> Result<TempDir> {

@@ -12,6 +12,7 @@
 
 mod backup;
 mod bad_input;
+mod bench;
 mod care;
 mod command_line;
 mod crash;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use self::measure::{Load, Recovery, Turn, Variant, Waits};
 use super::report::{Environment, Rounds, Spread, rounded};
-use super::stage::Stage;
+use super::stage::{Choice, Stage};
 use super::{engine, floor};
 use crate::output::{self, Format};
 
@@ -33,9 +33,11 @@ const VARIANTS: &[Variant] = &[
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Every turn has a server and an empty store of its own; rounds take turns and figures are \
-                        medians.\n\nExample:\n  holdfast bench paths --html paths.html"
+                        medians.\n\nExample:\n  holdfast bench paths --store postgres --html paths.html"
 )]
 pub(crate) struct Args {
+    #[command(flatten)]
+    choice: Choice,
     /// Rounds of each measurement
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -140,7 +142,7 @@ impl Figures {
 
 /// Measures and prints.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let stage = Stage::Sqlite;
+    let stage = Stage::prepare(&args.choice).await?;
     let report = measured(&args, &stage).await?;
     if let Some(path) = &args.html {
         std::fs::write(path, html::page(&report)).with_context(|| path.display().to_string())?;
@@ -159,7 +161,7 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); VARIANTS.len()];
     for round in 0..args.rounds {
         let seed = args.seed.wrapping_add(u64::try_from(round)? << 32);
-        let (inserts, updates) = floor::bare(stage, seconds, seed)?;
+        let (inserts, updates) = floor::bare(stage, seconds, seed).await?;
         let constant = floor::constant_http_rps(stage, args.connections, seconds, seed).await?;
         for (name, value) in [
             ("bare_insert_rps", inserts),
@@ -187,12 +189,17 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
         one_row_transaction_tps: median("one_row_transaction_tps"),
         spread: ceilings.iter().map(|(name, rounds)| (*name, rounds.spread())).collect(),
     };
-    Ok(Report { advice: advice::of_paths(&paths), environment: environment(args, stage), ceilings, paths })
+    Ok(Report {
+        advice: advice::of_paths(&paths),
+        environment: environment(args, stage).await?,
+        ceilings,
+        paths,
+    })
 }
 
-fn environment(args: &Args, stage: &Stage) -> Environment {
-    let (store, durability) = stage.describe();
-    Environment {
+async fn environment(args: &Args, stage: &Stage) -> Result<Environment> {
+    let (store, durability) = stage.describe().await?;
+    Ok(Environment {
         processors: std::thread::available_parallelism().map_or(0, usize::from),
         store,
         durability,
@@ -204,7 +211,7 @@ fn environment(args: &Args, stage: &Stage) -> Environment {
         rounds: args.rounds,
         seconds_a_round: args.seconds,
         seed: args.seed,
-    }
+    })
 }
 
 fn text(report: &Report) -> Result<String> {

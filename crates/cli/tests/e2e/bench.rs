@@ -1,0 +1,73 @@
+//! The benchmarks, smaller than life: that they run to their end and say what others compare by.
+
+use serde_json::Value;
+
+use crate::support::run;
+
+const SMALL: [&str; 8] = ["--rounds", "1", "--seconds", "0.2", "--connections", "8", "--format", "json"];
+
+async fn measured(arguments: &[&str]) -> Value {
+    let output = run(&[&["bench"], arguments, &SMALL[..]].concat()).await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+fn is_measured(value: &Value, name: &str) -> bool {
+    value[name].as_f64().is_some_and(|figure| figure > 0.0)
+}
+
+fn assert_paths(report: &Value, store: &str) {
+    assert!(report["environment"]["store"].as_str().unwrap().starts_with(store), "{report:#}");
+    assert!(report["environment"]["durability"].as_str().unwrap().contains("flush"), "{report:#}");
+    for ceiling in ["constant_http_rps", "bare_insert_rps", "one_row_transaction_tps"] {
+        assert!(is_measured(&report["ceilings"], ceiling), "{ceiling}: {report:#}");
+    }
+    let paths = report["paths"].as_array().unwrap();
+    for path in paths {
+        for figure in ["buckets", "nodes", "holds_rps", "p50_ms", "p99_ms", "p999_ms", "batch_size_mean"] {
+            assert!(is_measured(path, figure), "{figure}: {path:#}");
+        }
+        assert!(path["lock_wait_p99_ms"].as_f64().is_some(), "{path:#}");
+        let queues_at = path["queues_at"].as_str().unwrap();
+        assert!(["entry", "lane", "lock", "commit"].contains(&queues_at), "{path:#}");
+        assert!(is_measured(&path["recovery"], "restart_ms"), "{path:#}");
+        assert_eq!(path["path"] == "queued", is_measured(path, "accepted_rps"), "{path:#}");
+    }
+    let is_hot = |path: &&Value| path["hot"] == true;
+    assert!(paths.iter().any(|path| is_hot(&path)) && !paths.iter().all(|path| is_hot(&path)));
+    assert!(report["advice"].as_str().unwrap().contains("Ordinary traffic"), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn paths_are_compared_on_the_embedded_store_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("paths.html");
+    assert_paths(&measured(&["paths", "--html", page.to_str().unwrap()]).await, "SQLite ");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.matches("<svg").count() == 3, "{html}");
+    let loads = ["<script", "<link", "<img", "http://", "https://", "url("];
+    assert!(!loads.iter().any(|load| html.contains(load)), "the page loads something");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn paths_are_compared_on_postgresql() {
+    assert_paths(&measured(&["paths", "--store", "postgres"]).await, "PostgreSQL ");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_number_of_buckets_is_named_with_its_reason() {
+    let report = measured(&["buckets"]).await;
+    let tried: Vec<u64> =
+        report["buckets"].as_array().unwrap().iter().map(|of| of["buckets"].as_u64().unwrap()).collect();
+    assert_eq!(tried, [1, 2, 4, 8, 16, 32]);
+    assert!(tried.contains(&report["knee"].as_u64().unwrap()), "{report:#}");
+    assert!(report["reason"].as_str().unwrap().contains("holds/s"), "{report:#}");
+}
+
+#[tokio::test]
+async fn somebodys_database_is_left_alone() {
+    let output = run(&["bench", "paths", "--database", "sqlite:shop.db"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --database"));
+}
