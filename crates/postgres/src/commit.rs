@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use futures_util::future::join;
 use holdfast_core::decide::decide;
+use holdfast_core::snapshot::LockSet;
 use holdfast_metrics::Use;
 use holdfast_store::{Act, Balance, Batch, Committed, Error};
 
@@ -43,6 +44,21 @@ pub(crate) async fn commit(inner: &Arc<Inner>, batch: Batch) -> Result<Committed
 }
 
 async fn run(inner: &Inner, batch: &Batch) -> Result<Committed, Error> {
+    // Without a lock nothing waits for the end of a transaction whose answer was lost: what is absent may still
+    // come. Trying again is safe, because the keys' uniqueness waits for it; saying that nothing was done is not.
+    let is_unlocked = batch.locks == LockSet::default();
+    let mut in_doubt = None;
+    run_until_known(inner, batch, &mut in_doubt).await.map_err(|error| match in_doubt {
+        Some(why) if is_unlocked => Error::OutcomeUnknown(why),
+        Some(_) | None => error,
+    })
+}
+
+async fn run_until_known(
+    inner: &Inner,
+    batch: &Batch,
+    in_doubt: &mut Option<String>,
+) -> Result<Committed, Error> {
     let mut begins = 0;
     loop {
         begins += 1;
@@ -61,7 +77,8 @@ async fn run(inner: &Inner, batch: &Batch) -> Result<Committed, Error> {
                 if unknown::was_committed(inner, &batch.locks, &evidence, &why).await? {
                     return Ok(committed);
                 }
-                // Now it is a fact that nothing was written, so it may be tried again.
+                // Under locks it is now a fact that nothing was written, so it may be tried again.
+                *in_doubt = Some(why.clone());
                 if begins >= BEGINS_MAX {
                     return Err(Error::Unavailable(why));
                 }

@@ -336,3 +336,65 @@ async fn a_batch_answers_202_for_each_that_is_queued() {
     assert_eq!(listed.status, 200);
     server.finish().await;
 }
+
+/// An order placed on one node and waited for on another: the state, and why.
+async fn buy_here_hear_there(here: &Http, there: &Http, number: usize) -> (String, String) {
+    let placed = here.place("drop", &format!("T-{number}"), "CUP", 1).await;
+    if placed.status == 409 {
+        return ("refused".into(), placed.code().into());
+    }
+    assert_eq!(placed.status, 202, "{placed:?}");
+    let order = there.decided(&placed.text("id")).await;
+    (order["state"].as_str().unwrap().into(), order["reason"].as_str().unwrap_or_default().into())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_of_one_postgresql_share_their_queues_and_survive_each_other() {
+    let database = holdfast_testkit::Database::shared().await.unwrap();
+    let one = Server::start_at(&database.url(), &plain()).await.unwrap();
+    let mut two = Server::start_at(&database.url(), &plain()).await.unwrap();
+    one.http.campaign("drop", json!({"queue_wait_ms": 120_000})).await;
+    let pool = one.http.queued_pool("drop", "CUP", 100, 4).await;
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut clients = JoinSet::new();
+    for _ in 0..16 {
+        let nodes = [one.http.clone(), two.http.clone()];
+        let next = Arc::clone(&next);
+        clients.spawn(async move {
+            let mut heard = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::SeqCst);
+                if number >= 600 {
+                    return heard;
+                }
+                let (here, there) = (&nodes[number % 2], &nodes[(number + 1) % 2]);
+                heard.push(buy_here_hear_there(here, there, number).await);
+            }
+        });
+    }
+    let mut ends: BTreeMap<(String, String), u32> = BTreeMap::new();
+    while let Some(heard) = clients.join_next().await {
+        for end in heard.unwrap() {
+            *ends.entry(end).or_default() += 1;
+        }
+    }
+    let count = |state: &str, why: &str| ends.get(&(state.into(), why.into())).copied().unwrap_or(0);
+    assert_eq!(count("held", ""), 100, "{ends:?}");
+    assert_eq!(count("failed", "sold_out") + count("refused", "sold_out"), 500, "{ends:?}");
+    assert_eq!(one.http.balances(&pool).await, (0, 100, 0));
+
+    // One dies with orders in its queues and its leases in its hands; the other goes on.
+    let more = one.http.queued_pool("drop", "POT", 30, 2).await;
+    let mut ids = Vec::new();
+    for number in 0..30 {
+        let placed = two.http.place("drop", &format!("D-{number}"), "POT", 1).await;
+        assert_eq!(placed.status, 202, "{placed:?}");
+        ids.push(placed.text("id"));
+    }
+    two.kill().await;
+    for id in &ids {
+        assert_eq!(one.http.decided(id).await["state"], "held");
+    }
+    assert_eq!(one.http.balances(&more).await, (0, 30, 0));
+    one.finish().await;
+}
