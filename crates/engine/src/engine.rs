@@ -260,7 +260,8 @@ impl Engine {
     /// Whether the node takes new work now; else why not.
     pub fn readiness(&self) -> Result<(), Error> {
         self.check_running()?;
-        Ok(self.shared.store.health()?)
+        self.shared.store.health()?;
+        self.shared.store.outage().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Stops taking new work and lets the lanes finish. Returns when they have, or at the deadline.

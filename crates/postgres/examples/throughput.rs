@@ -21,6 +21,7 @@ use holdfast_core::command::{Command, OpenPool, Outcome, Place, PlaceLine, Signe
 use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderId, OrderKey, OrderNo, PoolId, Sku};
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::{BucketKey, Path};
+use holdfast_metrics::Histogram;
 use holdfast_postgres::{Address, Options, PostgresStore};
 use holdfast_store::{Batch, PutCampaign, Store, SwitchCampaign};
 use tokio_postgres::{NoTls, Statement};
@@ -41,10 +42,15 @@ async fn main() {
     let pool = sale(&store, run).await;
     let mut bare = Bare::open(&url, run).await;
     let mut next = run;
-    println!("{:>7} {:>12} {:>12} {:>7}", "batch", "holdfast/s", "bare/s", "share");
+    println!(
+        "{:>7} {:>12} {:>12} {:>7} {:>9} {:>9} {:>9}",
+        "batch", "holdfast/s", "bare/s", "share", "read ms", "decide ms", "write ms"
+    );
     for size in BATCHES {
         // Interleaved, so that whatever else the machine does meets both.
         let (mut ours, mut floor) = (Rate::default(), Rate::default());
+        let metrics = store.metrics();
+        let before = [&metrics.lock_wait, &metrics.lock_hold, &metrics.commit].map(Histogram::seen);
         for _ in 0..3 {
             ours.add(duration / 3, async || {
                 let commands = (0..size).map(|_| place(&mut next, pool)).collect();
@@ -56,11 +62,14 @@ async fn main() {
             .await;
             floor.add(duration / 3, async || bare.insert(size).await).await;
         }
+        let after = [&metrics.lock_wait, &metrics.lock_hold, &metrics.commit].map(Histogram::seen);
+        let [read, held, write] = [0, 1, 2].map(|at| after[at].since(&before[at]).mean() * 1_000.0);
         println!(
-            "{size:>7} {:>12.0} {:>12.0} {:>7.2}",
+            "{size:>7} {:>12.0} {:>12.0} {:>7.2} {read:>9.2} {:>9.2} {write:>9.2}",
             ours.per_second(),
             floor.per_second(),
-            ours.per_second() / floor.per_second()
+            ours.per_second() / floor.per_second(),
+            held - write
         );
     }
 }

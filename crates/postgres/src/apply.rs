@@ -11,11 +11,10 @@ use holdfast_store::rows::{integer, write_detail, write_keys, write_lines};
 use holdfast_store::{Act, Error};
 use tokio_postgres::types::Type;
 
-use crate::acts;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
-use crate::usage;
+use crate::{acts, alike, usage};
 
 static INSERT_POOLS: Sql = Sql::new(
     "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen, path) \
@@ -186,11 +185,18 @@ static INSERT_CASES: Sql = Sql::new(
 );
 
 /// What every batch may write.
-pub(crate) static HOT: &[&Sql] =
-    &[&UPDATE_BUCKETS, &INSERT_ORDERS, &UPDATE_ORDERS, &INSERT_ENTRIES, &INSERT_PAYMENTS];
+pub(crate) static HOT: &[&Sql] = &[
+    &UPDATE_BUCKETS,
+    &alike::INSERT_ORDERS,
+    &INSERT_ORDERS,
+    &UPDATE_ORDERS,
+    &alike::INSERT_ENTRIES,
+    &INSERT_ENTRIES,
+    &INSERT_PAYMENTS,
+];
 
 /// One column of many rows.
-fn column<'a, R, T>(rows: &'a [R], read: impl Fn(&'a R) -> T) -> Owned<'a>
+pub(crate) fn column<'a, R, T>(rows: &'a [R], read: impl Fn(&'a R) -> T) -> Owned<'a>
 where
     Vec<T>: tokio_postgres::types::ToSql + Sync + Send + 'a,
 {
@@ -198,14 +204,17 @@ where
 }
 
 /// The same where reading may fail.
-fn try_column<'a, R, T>(rows: &'a [R], read: impl Fn(&'a R) -> Result<T, Error>) -> Result<Owned<'a>, Error>
+pub(crate) fn try_column<'a, R, T>(
+    rows: &'a [R],
+    read: impl Fn(&'a R) -> Result<T, Error>,
+) -> Result<Owned<'a>, Error>
 where
     Vec<T>: tokio_postgres::types::ToSql + Sync + Send + 'a,
 {
     Ok(Box::new(rows.iter().map(read).collect::<Result<Vec<T>, Error>>()?))
 }
 
-fn short(number: u32) -> i32 {
+pub(crate) fn short(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
@@ -316,7 +325,9 @@ impl<'a> Writes<'a> {
 
     fn add_orders<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
         let new = &self.new_orders;
-        if !new.is_empty() {
+        if let Some(params) = alike::orders(new)? {
+            flight.add(&alike::INSERT_ORDERS, params);
+        } else if !new.is_empty() {
             let params = vec![
                 column(new, |order| uuid(order.id.0)),
                 column(new, |order| order.key.campaign.as_str()),
@@ -370,6 +381,10 @@ impl<'a> Writes<'a> {
 
     fn add_entries<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
         let entries: &[Entry] = &self.changes.entries;
+        if let Some(params) = alike::entries(entries)? {
+            flight.add(&alike::INSERT_ENTRIES, params);
+            return Ok(());
+        }
         if entries.is_empty() {
             return Ok(());
         }

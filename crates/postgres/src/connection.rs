@@ -103,7 +103,7 @@ pub(crate) struct Connection {
     client: Client,
     statements: HashMap<&'static str, Statement>,
     begin: Arc<Begin>,
-    /// The server has warned: a commit that succeeded may be unsafe.
+    /// The server has warned since the transaction began: a commit that succeeded may be unsafe.
     warned: Arc<AtomicBool>,
     /// A transaction is open, or answers are outstanding: nobody else may use it.
     busy: AtomicBool,
@@ -170,10 +170,10 @@ impl Connection {
 
     /// Whether nobody can use it any more.
     pub(crate) fn is_spent(&self) -> bool {
-        self.client.is_closed() || self.busy.load(Ordering::SeqCst) || self.warned.load(Ordering::SeqCst)
+        self.client.is_closed() || self.busy.load(Ordering::SeqCst)
     }
 
-    /// Whether the server has warned since the connection was made.
+    /// Whether the server has warned since the transaction began.
     pub(crate) fn has_warned(&self) -> bool {
         self.warned.load(Ordering::SeqCst)
     }
@@ -186,6 +186,8 @@ impl Connection {
     /// Begins a transaction.
     pub(crate) async fn begin(&self, mode: Mode) -> Result<(), tokio_postgres::Error> {
         self.busy.store(true, Ordering::SeqCst);
+        // What it warned of when the connection was made (a collation that has changed) says nothing of commits.
+        self.warned.store(false, Ordering::SeqCst);
         self.client.batch_execute(self.begin.text(mode)).await
     }
 
@@ -232,6 +234,7 @@ impl Connection {
     /// the server, or a failover, what is visible may not have reached every disk that it must.
     pub(crate) async fn assure(&self) -> Result<(), Error> {
         self.busy.store(true, Ordering::SeqCst);
+        self.warned.store(false, Ordering::SeqCst);
         let sql = format!(
             "{} UPDATE authority SET starts = starts + 1 WHERE only_row = 1; COMMIT",
             self.begin.write

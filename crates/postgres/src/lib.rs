@@ -6,6 +6,7 @@
 
 mod acts;
 mod address;
+mod alike;
 mod apply;
 mod audit;
 mod bare;

@@ -123,11 +123,13 @@ impl Named {
         pools.is_empty() && campaigns.is_empty() && usage.is_empty() && opened.is_empty()
     }
 
-    /// What is in it and not in `asked`.
-    fn without(&self, asked: &Self) -> Self {
+    /// What is in it, and neither in `asked` nor read along with something else.
+    fn without(&self, asked: &Self, rows: &Snapshot) -> Self {
+        let new_pool = |pool: &&PoolId| !rows.pools.contains_key(pool);
+        let new_campaign = |campaign: &&CampaignId| !rows.campaigns.contains_key(*campaign);
         Self {
-            pools: self.pools.difference(&asked.pools).copied().collect(),
-            campaigns: self.campaigns.difference(&asked.campaigns).cloned().collect(),
+            pools: self.pools.difference(&asked.pools).filter(new_pool).copied().collect(),
+            campaigns: self.campaigns.difference(&asked.campaigns).filter(new_campaign).cloned().collect(),
             usage: self.usage.difference(&asked.usage).cloned().collect(),
             opened: self.opened.difference(&asked.opened).copied().collect(),
         }
@@ -176,7 +178,7 @@ pub(crate) async fn load(connection: &Connection, batch: &Batch, hints: &Hints) 
         drop(flight);
         loaded.take(&answers, &places).map_err(Fault::Refused)?;
         asked.extend(missing);
-        missing = loaded.named().without(&asked);
+        missing = loaded.named().without(&asked, &loaded.rows.snapshot);
         if missing.is_empty() {
             return loaded.finish(hints).map_err(Fault::Refused);
         }

@@ -1,12 +1,12 @@
 //! The node's connections: one pool for writing, one for reading, so that neither starves the other.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deadpool::Runtime;
 use deadpool::managed::{
-    Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, Timeouts as Waits,
+    Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, TimeoutType, Timeouts as Waits,
 };
 use holdfast_store::Error;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -59,6 +59,8 @@ pub(crate) struct Pools {
     writers: Pool<Connector>,
     readers: Pool<Connector>,
     doubts: Arc<AtomicU64>,
+    /// Why the last connection that was asked for could not be had.
+    outage: Mutex<Option<Error>>,
 }
 
 impl Pools {
@@ -81,17 +83,18 @@ impl Pools {
         // Reads are short, writes wait for the disk.
         let readers = (address.connections / 3).max(1);
         let writers = address.connections.saturating_sub(readers).max(1);
-        Ok(Self { writers: built(pool(writers))?, readers: built(pool(readers))?, doubts })
+        let (writers, readers) = (built(pool(writers))?, built(pool(readers))?);
+        Ok(Self { writers, readers, doubts, outage: Mutex::default() })
     }
 
     /// A connection for writing.
     pub(crate) async fn writer(&self) -> Result<Lent, Error> {
-        lend(&self.writers).await
+        self.lend(&self.writers).await
     }
 
     /// A connection for reading.
     pub(crate) async fn reader(&self) -> Result<Lent, Error> {
-        lend(&self.readers).await
+        self.lend(&self.readers).await
     }
 
     /// No connection is trusted any more until it has committed a write of its own.
@@ -99,19 +102,33 @@ impl Pools {
         self.doubts.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Why nothing can be asked now.
+    pub(crate) fn outage(&self) -> Option<Error> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn lend(&self, pool: &Pool<Connector>) -> Result<Lent, Error> {
+        let lent = pool.get().await;
+        let outage = match &lent {
+            Ok(_) => None,
+            Err(PoolError::Backend(error)) => Some(error.clone()),
+            Err(PoolError::Timeout(TimeoutType::Create)) => Some(Error::Timeout),
+            // Many want one: that is load, and no outage.
+            Err(_) => self.outage(),
+        };
+        *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = outage;
+        lent.map_err(|error| match error {
+            PoolError::Backend(error) => error,
+            PoolError::Timeout(_) => Error::Unavailable("no connection is free".into()),
+            PoolError::Closed => Error::Unavailable("the store is closed".into()),
+            PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+                Error::Unavailable("the pool of connections does not work".into())
+            }
+        })
+    }
+
     pub(crate) fn close(&self) {
         self.writers.close();
         self.readers.close();
     }
-}
-
-async fn lend(pool: &Pool<Connector>) -> Result<Lent, Error> {
-    pool.get().await.map_err(|error| match error {
-        PoolError::Backend(error) => error,
-        PoolError::Timeout(_) => Error::Unavailable("no connection is free".into()),
-        PoolError::Closed => Error::Unavailable("the store is closed".into()),
-        PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
-            Error::Unavailable("the pool of connections does not work".into())
-        }
-    })
 }

@@ -10,8 +10,8 @@ use holdfast_core::stock::{Bucket, BucketKey, Pool};
 use holdfast_core::time::Timestamp;
 use holdfast_store::rows::{self, integer};
 use holdfast_store::{
-    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, Error, LedgerFilter, LedgerPosition, OpenEnds,
-    OrderFilter, Page, PoolFilter, PoolRow, Scope, page_of, page_of_orders,
+    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, Error, LedgerFilter, LedgerPosition, ORDER_PAGE_LINES_MAX,
+    OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, Scope, page_of, page_of_orders,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -217,7 +217,7 @@ pub(crate) fn order_keys(page: &Page<OrderKey>) -> Query {
         .with(limit(page.limit), Type::INT8)
 }
 
-pub(crate) fn orders(filter: &OrderFilter, page: &Page<OrderId>) -> Query {
+fn orders(filter: &OrderFilter, page: &Page<OrderId>) -> Query {
     let mut query = Query::new("SELECT * FROM orders");
     query.in_scope("campaign_id", &filter.scope);
     query.and_text("campaign_id =", filter.campaign.as_ref().map(CampaignId::as_str));
@@ -236,8 +236,36 @@ pub(crate) fn orders(filter: &OrderFilter, page: &Page<OrderId>) -> Query {
     query.page("id", page.limit)
 }
 
-pub(crate) fn page_of_found_orders(found: &[Row], limit: usize) -> Result<(Vec<Arc<Order>>, bool), Error> {
-    page_of_orders(all(found, rows::order)?.into_iter().map(|order| Ok(Arc::new(order))), limit)
+/// A page of orders. They are read a few at a time: each may have many lines, and the page is cut by them too.
+pub(crate) struct OrderPage {
+    pub(crate) filter: OrderFilter,
+    pub(crate) page: Page<OrderId>,
+}
+
+/// Orders that are read at a time.
+const ORDERS: usize = 64;
+
+impl View for OrderPage {
+    type Output = (Vec<Arc<Order>>, bool);
+
+    async fn see(&self, connection: &Connection) -> Result<(Vec<Arc<Order>>, bool), Fault> {
+        let limit = self.page.limit;
+        let (mut read, mut lines, mut after) = (Vec::new(), 0_usize, self.page.after);
+        loop {
+            let step = limit.saturating_sub(read.len()).min(ORDERS);
+            let asked = orders(&self.filter, &Page { after, limit: step });
+            let found = all(&asked.rows(connection).await?, rows::order).map_err(Fault::Refused)?;
+            let is_last = found.len() <= step;
+            after = found.last().map(|order| order.id);
+            for order in found {
+                lines = lines.saturating_add(order.lines.len());
+                read.push(Ok(Arc::new(order)));
+            }
+            if is_last || read.len() > limit || lines > ORDER_PAGE_LINES_MAX {
+                return page_of_orders(read, limit).map_err(Fault::Refused);
+            }
+        }
+    }
 }
 
 pub(crate) fn ledger(filter: &LedgerFilter, page: &Page<LedgerPosition>) -> Result<Query, Error> {

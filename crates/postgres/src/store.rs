@@ -260,7 +260,7 @@ impl Store for PostgresStore {
         filter: OrderFilter,
         page: Page<OrderId>,
     ) -> Result<(Vec<Arc<Order>>, bool), Error> {
-        query::page_of_found_orders(&self.inner.read(query::orders(&filter, &page)).await?, page.limit)
+        self.inner.read(query::OrderPage { filter, page }).await
     }
 
     async fn ledger(
@@ -316,6 +316,10 @@ impl Store for PostgresStore {
     fn health(&self) -> Result<(), Error> {
         // An outage ends by itself: connections are made anew when they are needed.
         Ok(())
+    }
+
+    fn outage(&self) -> Option<Error> {
+        self.inner.pools.outage()
     }
 
     fn is_shared(&self) -> bool {

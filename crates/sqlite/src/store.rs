@@ -339,6 +339,10 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn outage(&self) -> Option<Error> {
+        None
+    }
+
     fn is_shared(&self) -> bool {
         false
     }

@@ -261,6 +261,9 @@ pub trait Store: Send + Sync + 'static {
     /// Whether the store can still write, without asking it.
     fn health(&self) -> Result<(), Error>;
 
+    /// Why nothing can be asked now, though that may heal by itself; without asking.
+    fn outage(&self) -> Option<Error>;
+
     /// Whether other nodes may write to the same authority: then a node has not seen every order that there is.
     fn is_shared(&self) -> bool;
 

@@ -481,6 +481,10 @@ impl Store for ModelStore {
         Ok(())
     }
 
+    fn outage(&self) -> Option<Error> {
+        None
+    }
+
     fn is_shared(&self) -> bool {
         false
     }

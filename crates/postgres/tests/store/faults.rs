@@ -169,8 +169,10 @@ async fn a_server_that_only_reads_is_unavailable_until_it_writes_again() {
     server.set_read_only(true).await.unwrap();
     let error = commit(&*store, bucket(0), vec![place(1, 1, "ann")]).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable(_)), "{error}");
+    assert!(store.outage().is_some());
     server.set_read_only(false).await.unwrap();
     assert!(is_held(&commit(&*store, bucket(0), vec![place(1, 1, "ann")]).await.unwrap()[0]));
+    assert!(store.outage().is_none());
     assert_clean(&*store).await;
 }
 

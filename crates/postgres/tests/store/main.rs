@@ -15,3 +15,4 @@ mod guards;
 mod nodes;
 mod portable;
 mod support;
+mod tls;
