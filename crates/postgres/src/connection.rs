@@ -91,7 +91,7 @@ fn settings(timeouts: Timeouts) -> String {
     let Timeouts { statement, lock, idle_in_transaction } = timeouts;
     format!(
         "SET statement_timeout = {}; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}; \
-         SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; ",
+         SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; ",
         statement.as_millis(),
         lock.as_millis(),
         idle_in_transaction.as_millis()
