@@ -105,3 +105,25 @@ impl Switch {
         }
     }
 }
+
+/// A switch of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolSwitch {
+    /// No stock moves out.
+    Freeze,
+    /// Undo the freeze.
+    Unfreeze,
+    /// Nothing is sold from it any more, for good.
+    Retire,
+}
+
+impl PoolSwitch {
+    /// The last part of the route.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Freeze => "freeze",
+            Self::Unfreeze => "unfreeze",
+            Self::Retire => "retire",
+        }
+    }
+}

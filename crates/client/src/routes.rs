@@ -1,16 +1,16 @@
 //! The routes, one method each.
 
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, CaseView, LedgerEntryView,
-    NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest, PaymentNotification,
-    PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest, ResolveOrderRequest,
-    SettlementView, SwitchRequest,
+    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, CaseView, ChangePoolRequest,
+    LedgerEntryView, NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest,
+    PaymentNotification, PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest,
+    ResolveOrderRequest, SettlementView, SweepRequest, SwitchRequest, TransferRequest, TransferView,
 };
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::query::{LedgerQuery, OrdersQuery, PageQuery, Parameter, PoolsQuery, Switch};
+use crate::query::{LedgerQuery, OrdersQuery, PageQuery, Parameter, PoolSwitch, PoolsQuery, Switch};
 use crate::transport::{Answer, Client};
 
 /// Items on a page when a whole list is read: the most that the server gives.
@@ -65,6 +65,31 @@ impl Client {
     /// Every pool asked for, page by page.
     pub async fn every_pool(&self, query: &PoolsQuery) -> Result<Vec<PoolView>, Error> {
         self.every_page(&["pools"], query.parameters()).await
+    }
+
+    /// Changes how orders come to a pool, while it sells.
+    pub async fn change_pool(&self, id: &str, request: &ChangePoolRequest) -> Result<PoolView, Error> {
+        Ok(self.write(Method::PATCH, &["pools", id], request).await?.value)
+    }
+
+    /// Sets a switch of a pool.
+    pub async fn switch_pool(
+        &self,
+        id: &str,
+        switch: PoolSwitch,
+        request: &SwitchRequest,
+    ) -> Result<PoolView, Error> {
+        Ok(self.write(Method::POST, &["pools", id, switch.as_str()], request).await?.value)
+    }
+
+    /// Gathers a pool's available units in one bucket.
+    pub async fn sweep_pool(&self, id: &str, request: &SweepRequest) -> Result<PoolView, Error> {
+        Ok(self.write(Method::POST, &["pools", id, "sweep"], request).await?.value)
+    }
+
+    /// Moves available units to another pool or bucket: 201, or 200 if that was done before.
+    pub async fn transfer_stock(&self, request: &TransferRequest) -> Result<Answer<TransferView>, Error> {
+        self.write(Method::POST, &["transfers"], request).await
     }
 
     /// Changes a pool's supply: 201, or 200 if that was done before.

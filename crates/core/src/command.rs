@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::id::{
     Account, AdjustmentId, AttemptId, CampaignId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
-    Sku,
+    Sku, SweepId, TransferId,
 };
 use crate::limit::LimitKeys;
 use crate::order::{Disposition, Money, Notice, Order, Refund};
 use crate::refusal::Refusal;
-use crate::stock::{Bucket, BucketKey, Path, Pool};
+use crate::stock::{Bucket, BucketKey, CacheFallback, Path, Pool, Routing};
 use crate::table::Trigger;
 use crate::time::Timestamp;
 
@@ -22,8 +22,14 @@ pub enum Command {
     Order(OrderCommand),
     /// Open a pool. Key: (campaign, SKU, location).
     OpenPool(OpenPool),
+    /// Change how orders come to a pool. Every value is absolute, so the same again changes nothing.
+    ChangePool(ChangePool),
     /// Change a pool's supply. Key: the adjustment id.
     Adjust(Adjust),
+    /// Move stock to another pool or bucket. Key: the transfer id.
+    Transfer(Transfer),
+    /// Gather a pool's stock in one bucket. The same again finds nothing to gather.
+    Sweep(Sweep),
 }
 
 /// One line of an order to place.
@@ -177,8 +183,31 @@ pub struct OpenPool {
     pub supply: u64,
     /// How many buckets.
     pub buckets: u32,
-    /// How its orders reach the authority.
+    /// How an order reaches the authority.
     pub path: Path,
+    /// Which bucket it tries first.
+    pub routing: Routing,
+    /// By whom.
+    pub signed: Signed,
+}
+
+/// A change of how orders come to a pool. What is none stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangePool {
+    /// The pool.
+    pub pool: PoolId,
+    /// How an order reaches the authority.
+    pub path: Option<Path>,
+    /// Which bucket it tries first.
+    pub routing: Option<Routing>,
+    /// The weight of every bucket, by its number, after the change.
+    pub weights: Option<Vec<u32>>,
+    /// How many buckets; a pool only grows.
+    pub buckets: Option<u32>,
+    /// Most orders that a node places at the same time; the inner none: no limit.
+    pub max_concurrency: Option<Option<u32>>,
+    /// What is done without the cache.
+    pub cache_fallback: Option<CacheFallback>,
     /// By whom.
     pub signed: Signed,
 }
@@ -211,10 +240,48 @@ pub struct Adjust {
     pub signed: Signed,
 }
 
-/// How an answer about an order came to be.
+/// One end of a transfer: a pool, or one bucket of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransferEnd {
+    /// The pool.
+    pub pool: PoolId,
+    /// One bucket, or by rule.
+    pub bucket: Option<u32>,
+}
+
+/// Stock that moves to another pool or bucket. Units are counted, not looked at: pools may be of different
+/// campaigns, locations and SKUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// The business key, global.
+    pub transfer_id: TransferId,
+    /// Where from; without a bucket from the fullest first.
+    pub from: TransferEnd,
+    /// Where to; without a bucket to the emptiest.
+    pub to: TransferEnd,
+    /// How many units.
+    pub quantity: u64,
+    /// By whom.
+    pub signed: Signed,
+}
+
+/// Fragments of a pool that are gathered, so that a line of many units finds them together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep {
+    /// The business number of its entries.
+    pub id: SweepId,
+    /// The pool.
+    pub pool: PoolId,
+    /// Into which bucket; none: the fullest of those that routing chooses.
+    pub bucket: Option<u32>,
+    /// By whom.
+    pub signed: Signed,
+}
+
+/// How an answer came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// The order is new.
+    /// The order or pool is new.
     Created,
     /// The command changed it.
     Changed,
@@ -245,19 +312,24 @@ pub enum Outcome {
         /// The order concerned, where there is one.
         order: Option<Arc<Order>>,
     },
-    /// The pool is open.
+    /// The pool as it stands now.
     Pool {
         /// The pool.
         pool: Pool,
         /// Its buckets.
         buckets: Vec<Bucket>,
-        /// Whether this command opened it.
-        created: bool,
+        /// Opened, changed, or as it was.
+        how: How,
     },
     /// The adjustment is applied.
     Adjusted {
         /// The pool's buckets after it.
         buckets: Vec<Bucket>,
+        /// Whether it was applied before.
+        repeated: bool,
+    },
+    /// The transfer is applied.
+    Transferred {
         /// Whether it was applied before.
         repeated: bool,
     },

@@ -91,6 +91,8 @@ text_id! {
     RefundId,
     /// A stock adjustment, global.
     AdjustmentId,
+    /// A transfer of stock, global.
+    TransferId,
     /// A payment provider.
     Provider,
     /// A provider's event, per provider.
@@ -139,6 +141,8 @@ number_id! {
     OrderId,
     /// A pool, made by Holdfast.
     PoolId,
+    /// A sweep of a pool, made by Holdfast.
+    SweepId,
     /// A case, made by Holdfast.
     CaseId,
     /// A key that an order carries, hashed: what it was cannot be read from it.

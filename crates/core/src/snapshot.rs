@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::campaign::Campaign;
 use crate::case::Case;
-use crate::command::{Adjust, Command, OrderAction};
+use crate::command::{Adjust, Command, OrderAction, Transfer};
 use crate::id::{
-    Account, AdjustmentId, CampaignId, EventId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider, Sku,
+    Account, AdjustmentId, CampaignId, EventId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
+    Sku, TransferId,
 };
 use crate::ledger::Entry;
 use crate::limit::{LimitKeys, Limited, limited_of};
@@ -71,14 +72,13 @@ pub struct PaymentRow {
 pub struct Snapshot {
     /// Campaigns of the pools and orders.
     pub campaigns: BTreeMap<CampaignId, Arc<Campaign>>,
-    /// Pools of the locked buckets, and those that lines name.
+    /// Pools of the locked buckets, and those that lines name, read after the locks: a pool of which as many
+    /// buckets are locked as its row says is *complete*, and only then may *sold out* be said.
     pub pools: BTreeMap<PoolId, Pool>,
     /// Which pool an address names, for opening.
     pub pool_addresses: BTreeMap<(CampaignId, Sku, Location), PoolId>,
     /// The locked buckets.
     pub buckets: BTreeMap<BucketKey, Bucket>,
-    /// Pools of which every bucket is locked.
-    pub complete: BTreeSet<PoolId>,
     /// Orders.
     pub orders: BTreeMap<OrderId, Arc<Order>>,
     /// Orders by key.
@@ -93,6 +93,8 @@ pub struct Snapshot {
     pub adjustments: BTreeMap<AdjustmentId, Adjust>,
     /// How many orders wait in the queues that the batch takes orders into, by the pool of their intake.
     pub queue_lengths: BTreeMap<PoolId, u64>,
+    /// Transfers known.
+    pub transfers: BTreeMap<TransferId, Transfer>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
     pub halted: bool,
 }
@@ -138,7 +140,7 @@ pub struct Needs<'a> {
     pub order_keys: BTreeSet<&'a OrderKey>,
     /// Orders looked up by id.
     pub orders: BTreeSet<OrderId>,
-    /// Pools that lines or adjustments name.
+    /// Pools that commands name.
     pub pools: BTreeSet<PoolId>,
     /// Pools looked up by address.
     pub pool_addresses: BTreeSet<(&'a CampaignId, &'a Sku, &'a Location)>,
@@ -152,6 +154,8 @@ pub struct Needs<'a> {
     pub adjustments: BTreeSet<&'a AdjustmentId>,
     /// Pools whose queued orders are counted.
     pub queues: BTreeSet<PoolId>,
+    /// Transfers.
+    pub transfers: BTreeSet<&'a TransferId>,
 }
 
 impl<'a> Needs<'a> {
@@ -180,10 +184,16 @@ impl<'a> Needs<'a> {
                     needs.campaigns.insert(&open.campaign);
                     needs.pool_addresses.insert((&open.campaign, &open.sku, &open.location));
                 }
+                Command::ChangePool(change) => drop(needs.pools.insert(change.pool)),
                 Command::Adjust(adjust) => {
                     needs.pools.insert(adjust.pool);
                     needs.adjustments.insert(&adjust.adjustment_id);
                 }
+                Command::Transfer(transfer) => {
+                    needs.pools.extend([transfer.from.pool, transfer.to.pool]);
+                    needs.transfers.insert(&transfer.transfer_id);
+                }
+                Command::Sweep(sweep) => drop(needs.pools.insert(sweep.pool)),
             }
         }
         needs
@@ -219,6 +229,10 @@ pub struct Changes {
     pub buckets: Vec<BucketChange>,
     /// New pools.
     pub pools: Vec<Pool>,
+    /// Pools whose settings or number of buckets changed.
+    pub changed_pools: Vec<Pool>,
+    /// Weights of buckets that there were before.
+    pub weights: BTreeMap<BucketKey, u32>,
     /// Usage rows after the batch.
     pub usage: Vec<(UsageKey, Usage)>,
     /// New payment rows.
@@ -227,19 +241,27 @@ pub struct Changes {
     pub adjustments: Vec<Adjust>,
     /// Cases to open; one that is known stays as it is.
     pub cases: Vec<Case>,
+    /// New transfers.
+    pub transfers: Vec<Transfer>,
 }
 
 impl Changes {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        let Self { orders, entries, buckets, pools, usage, payments, adjustments, cases } = self;
+        let Self { orders, entries, buckets, usage, payments, adjustments, cases, transfers, .. } = self;
         orders.is_empty()
             && entries.is_empty()
             && buckets.is_empty()
-            && pools.is_empty()
+            && !self.changes_catalog()
             && usage.is_empty()
             && payments.is_empty()
             && adjustments.is_empty()
             && cases.is_empty()
+            && transfers.is_empty()
+    }
+
+    /// Whether something changes that nodes keep in their catalogs: pools and how orders come to them.
+    pub fn changes_catalog(&self) -> bool {
+        !(self.pools.is_empty() && self.changed_pools.is_empty() && self.weights.is_empty())
     }
 }

@@ -1,5 +1,6 @@
 //! Stock: pools, their buckets, and the one place where a balance changes.
 
+use crate::campaign::spelled;
 use crate::id::{CampaignId, Location, PoolId, Sku};
 use crate::time::Timestamp;
 
@@ -11,22 +12,81 @@ pub const SUPPLY_MAX: u64 = 1_000_000_000_000;
 pub const BALANCE_MAX: u64 = 1_000_000_000_000_000;
 /// Most buckets of a pool.
 pub const BUCKETS_MAX: u32 = 256;
+/// Greatest weight of a bucket.
+pub const WEIGHT_MAX: u32 = 10_000;
 
 /// A path (扣减路径): how an order reaches the authority. Each ends in the same states, ledger and law.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Path {
     /// One transaction an order.
     Direct,
-    /// Orders of a bucket gather while the last batch is committed.
+    /// Orders of a bucket that come while the one before commits share a transaction.
+    #[default]
     Batched,
-    /// Taken in durably, decided a little later by the one consumer of its bucket.
+    /// Taken in durably at once, decided in order by one consumer a bucket.
     Queued,
-    /// The cache takes stock first; what it took is landed in the authority.
+    /// A cache takes first, the authority later.
     Cached,
 }
 
-crate::campaign::spelled! {
+/// Which bucket of a pool an order tries first. Each draws by weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Routing {
+    /// By the hash of the order's number: a repeat meets the same bucket.
+    #[default]
+    OrderHash,
+    /// One after the other.
+    RoundRobin,
+    /// By chance.
+    Random,
+    /// By the hash of the account.
+    AccountHash,
+    /// By the hash of the node: nodes keep out of each other's way.
+    NodeAffinity,
+}
+
+/// What a pool on the cached path does while its cache cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheFallback {
+    /// Orders go to the authority.
+    #[default]
+    Authority,
+    /// Orders are refused.
+    Refuse,
+}
+
+/// A stop-loss switch that an operator sets on a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolSwitch {
+    /// No stock moves out.
+    Freeze,
+    /// Undo the freeze.
+    Unfreeze,
+    /// Nothing is sold from it any more, for good. What is held or sold goes on.
+    Retire,
+}
+
+spelled! {
     Path { Direct = "direct", Batched = "batched", Queued = "queued", Cached = "cached" }
+    Routing {
+        OrderHash = "order_hash", RoundRobin = "round_robin", Random = "random",
+        AccountHash = "account_hash", NodeAffinity = "node_affinity",
+    }
+    CacheFallback { Authority = "authority", Refuse = "refuse" }
+    PoolSwitch { Freeze = "freeze", Unfreeze = "unfreeze", Retire = "retire" }
+}
+
+/// What a pool was opened with: the same request again is compared with this, whatever changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// Units.
+    pub supply: u64,
+    /// Buckets.
+    pub buckets: u32,
+    /// Path.
+    pub path: Path,
+    /// Routing.
+    pub routing: Routing,
 }
 
 /// A pool (库存池): the stock of one (campaign, SKU, location).
@@ -42,12 +102,32 @@ pub struct Pool {
     pub location: Location,
     /// How many buckets it has, numbered from 0.
     pub buckets: u32,
-    /// How its orders reach the authority.
+    /// What it was opened with.
+    pub opening: Opening,
+    /// How an order reaches the authority. This and the next three may change while it sells.
     pub path: Path,
-    /// What it was opened with; the same request again is compared with this.
-    pub opening_supply: u64,
+    /// Which bucket an order tries first.
+    pub routing: Routing,
+    /// Most orders that a node places at the same time; none: no limit of the pool's own.
+    pub max_concurrency: Option<u32>,
+    /// What is done without the cache.
+    pub cache_fallback: CacheFallback,
     /// No stock moves out while frozen.
     pub frozen: bool,
+    /// Nothing is sold from it any more.
+    pub retired: bool,
+}
+
+impl Pool {
+    /// The pool after a switch. Every switch may be set again.
+    #[must_use]
+    pub fn after(self, switch: PoolSwitch) -> Self {
+        match switch {
+            PoolSwitch::Freeze => Self { frozen: true, ..self },
+            PoolSwitch::Unfreeze => Self { frozen: false, ..self },
+            PoolSwitch::Retire => Self { retired: true, ..self },
+        }
+    }
 }
 
 /// A bucket's address: its pool and its number.

@@ -92,6 +92,7 @@ fn append(db: &mut Authority, key: BucketKey, action: Action, business_no: &str,
     let mut entry = db.entries[&key].last().unwrap().clone();
     (entry.order_id, entry.order_version, entry.from_state, entry.to_state) = (None, None, None, None);
     (entry.action, entry.delta, entry.business_no) = (action, delta, business_no.into());
+    entry.source = "test".into();
     entry.seq += 1;
     *balance(db, key) = db.buckets[&key].after(delta, entry.at).unwrap();
     ledger(db, key).push(entry);
@@ -145,9 +146,26 @@ fn a_paired_transfer_is_clean_and_an_unpaired_one_is_not() {
     let pair = |db: &mut Authority, back: i64| {
         append(db, a0(), Action::TransferOut, "t1", Delta::supply(-1));
         append(db, bucket("B", 0), Action::TransferIn, "t1", Delta::supply(back));
+        let at = ledger(db, a0()).last().unwrap().at;
+        ledger(db, bucket("B", 0)).last_mut().unwrap().at = at;
     };
     assert!(report(|db| pair(db, 1)).is_clean());
     only_broken(TransfersPair, |db| pair(db, 2));
+    // Two transactions are no transfer, and what balances in the sum alone is none either.
+    only_broken(TransfersPair, |db| {
+        pair(db, 1);
+        ledger(db, a0()).last_mut().unwrap().at.0 += 1;
+    });
+    only_broken(TransfersPair, |db| {
+        pair(db, 1);
+        append(db, a0(), Action::TransferOut, "t1", Delta::supply(-2));
+        append(db, a0(), Action::TransferIn, "t1", Delta::supply(1));
+        append(db, a0(), Action::TransferIn, "t1", Delta::supply(1));
+    });
+    only_broken(TransfersPair, |db| {
+        append(db, a0(), Action::TransferOut, "t1", Delta::supply(1));
+        append(db, a0(), Action::TransferIn, "t1", Delta::supply(-1));
+    });
     only_broken(TransfersPair, |db| append(db, a0(), Action::TransferOut, "t1", Delta::supply(-1)));
 }
 

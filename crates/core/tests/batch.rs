@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, Policy};
-use holdfast_core::command::{Command, OpenPool, OrderAction, Outcome};
+use holdfast_core::command::{ChangePool, Command, OpenPool, OrderAction, Outcome};
 use holdfast_core::ledger::Action;
 use holdfast_core::order::{Order, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::{BALANCE_MAX, BucketKey, Path};
+use holdfast_core::stock::{BALANCE_MAX, BucketKey, Path, Routing};
 use holdfast_core::time::Timestamp;
 use proptest::prelude::*;
 
@@ -119,7 +119,7 @@ proptest! {
         });
         for ((time, command), (first, number, second)) in commands.zip(locks) {
             db.clock = Timestamp(db.clock.0 + time);
-            // Two buckets of one or two pools; neither pool is complete.
+            // Two buckets of one or two pools.
             let buckets = [bucket(steps::POOLS[first], number), bucket(steps::POOLS[second], 0)];
             let narrow = LockSet { buckets: buckets.into(), pools: BTreeSet::new() };
             let before = db.clone();
@@ -225,9 +225,9 @@ fn the_last_unit_is_sold_through_the_complete_pool() {
 
 #[test]
 fn a_line_is_split_over_buckets_only_in_a_complete_pool() {
-    let mut db = shop(4, 2);
-    let both = BTreeSet::from([bucket("A", 0), bucket("A", 1)]);
-    let narrow = LockSet { buckets: both, pools: BTreeSet::new() };
+    let mut db = shop(6, 3);
+    let two = BTreeSet::from([bucket("A", 0), bucket("A", 1)]);
+    let narrow = LockSet { buckets: two, pools: BTreeSet::new() };
     assert_eq!(answer(&one(&mut db, &narrow, placed(1, &[("A", 3)]))), "miss");
     assert_eq!(answer(&one(&mut db, &LockSet::pool(pool_id("A")), placed(1, &[("A", 3)]))), "created");
     assert_eq!(allocations(&db, 1), [(0, 2), (1, 1)]);
@@ -395,10 +395,15 @@ fn a_pool_is_opened_once() {
             supply,
             buckets: 2,
             path: Path::Batched,
+            routing: Routing::OrderHash,
             signed: signed(),
         })
     };
-    assert_eq!(answer(&db.send(&open("X", 5))), "opened before");
+    assert_eq!(answer(&db.send(&open("X", 5))), "pool as it was");
+    // Also after it has grown.
+    let grow = Command::ChangePool(ChangePool { buckets: Some(3), ..no_change("A") });
+    assert_eq!(answer(&db.send(&grow)), "pool changed");
+    assert_eq!(answer(&db.send(&open("X", 5))), "pool as it was");
     assert_eq!(answer(&db.send(&open("X", 6))), "refused conflict");
     assert_eq!(db.pools.len(), 1);
 }
@@ -414,6 +419,7 @@ fn an_opening_that_no_balance_can_hold_leaves_no_trace() {
         supply: BALANCE_MAX + 1,
         buckets: 1,
         path: Path::Batched,
+        routing: Routing::OrderHash,
         signed: signed(),
     };
     let before = db.clone();

@@ -1,27 +1,80 @@
-//! What the node knows of campaigns and pools. Addresses of pools never change, so they are kept;
-//! campaigns are replaced whenever this node changes them.
+//! What the node knows of campaigns and pools: read when first asked for, and told by the authority what
+//! changed since, whoever changed it. It routes and refuses early; only the authority decides.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::id::{CampaignId, Location, PoolId, Sku};
-use holdfast_core::stock::{Path, Pool};
-use holdfast_store::{Error, Page, PoolFilter, Store};
+use holdfast_core::stock::{Path, Routing};
+use holdfast_store::{CatalogChanges, Error, Page, PoolFilter, PoolRow, Store};
+use tokio::time::MissedTickBehavior;
+
+use crate::engine::Engine;
 
 type Address = (CampaignId, Sku, Location);
 
 /// A pool's place in routing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct PoolEntry {
     pub(crate) id: PoolId,
-    pub(crate) buckets: u32,
     pub(crate) path: Path,
+    pub(crate) routing: Routing,
+    /// The weight of every bucket, by its number.
+    pub(crate) weights: Vec<u32>,
+    pub(crate) max_concurrency: Option<u32>,
+    pub(crate) retired: bool,
+    /// Shared by every version of the entry.
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 impl PoolEntry {
-    const fn of(pool: &Pool) -> Self {
-        Self { id: pool.id, buckets: pool.buckets, path: pool.path }
+    fn new(row: &PoolRow, traffic: Arc<Traffic>) -> Self {
+        let pool = &row.pool;
+        Self {
+            id: pool.id,
+            path: pool.path,
+            routing: pool.routing,
+            weights: row.buckets.iter().map(|bucket| bucket.weight).collect(),
+            max_concurrency: pool.max_concurrency,
+            retired: pool.retired,
+            traffic,
+        }
+    }
+
+    /// How many buckets it has.
+    pub(crate) fn buckets(&self) -> u32 {
+        u32::try_from(self.weights.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// What goes on in a pool on this node.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    /// Whose turn it is, for round robin.
+    pub(crate) turn: AtomicU64,
+    /// Orders that are being placed.
+    placing: AtomicU32,
+}
+
+/// An order that is being placed, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Placing(Arc<Traffic>);
+
+impl Traffic {
+    /// One more order, if there may be one more. They are counted without a limit too: one may come while
+    /// they are under way.
+    pub(crate) fn enter(self: &Arc<Self>, max: Option<u32>) -> Option<Placing> {
+        let before = self.placing.fetch_add(1, Ordering::SeqCst);
+        let placing = Placing(Arc::clone(self));
+        max.is_none_or(|max| before < max).then_some(placing)
+    }
+}
+
+impl Drop for Placing {
+    fn drop(&mut self) {
+        self.0.placing.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -29,19 +82,51 @@ impl PoolEntry {
 #[derive(Default)]
 pub(crate) struct Catalog {
     campaigns: RwLock<HashMap<CampaignId, Arc<Campaign>>>,
-    pools: RwLock<HashMap<Address, PoolEntry>>,
+    pools: RwLock<HashMap<Address, Arc<PoolEntry>>>,
+    /// Every change up to this version of the authority's catalog is known; held while more are read.
+    version: tokio::sync::Mutex<Option<u64>>,
 }
 
 impl Catalog {
-    pub(crate) fn keep_campaign(&self, campaign: &Arc<Campaign>) {
-        let mut campaigns = self.campaigns.write().unwrap_or_else(PoisonError::into_inner);
-        campaigns.insert(campaign.id.clone(), Arc::clone(campaign));
+    /// Knows a version before anything is kept: what changes after it is told.
+    async fn begin(&self, store: &dyn Store) -> Result<(), Error> {
+        let mut version = self.version.lock().await;
+        if version.is_none() {
+            *version = Some(store.catalog(None).await?.version);
+        }
+        Ok(())
     }
 
-    pub(crate) fn keep_pool(&self, pool: &Pool) {
-        let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
-        let entry = PoolEntry::of(pool);
-        self.pools.write().unwrap_or_else(PoisonError::into_inner).insert(address, entry);
+    /// Reads what changed since: whether a campaign did, and the pools.
+    async fn refresh(&self, store: &dyn Store) -> Result<(bool, Vec<PoolRow>), Error> {
+        let mut version = self.version.lock().await;
+        let (mut is_other_policy, mut pools) = (false, Vec::new());
+        loop {
+            let changes = store.catalog(*version).await?;
+            if version.is_some_and(|known| changes.version < known) {
+                // Another authority than before: what is kept may be of a past that it has not.
+                self.campaigns.write().unwrap_or_else(PoisonError::into_inner).clear();
+                self.pools.write().unwrap_or_else(PoisonError::into_inner).clear();
+            }
+            *version = Some(changes.version);
+            let CatalogChanges { campaigns, pools: changed, more, .. } = changes;
+            is_other_policy |= !campaigns.is_empty();
+            let mut kept = self.campaigns.write().unwrap_or_else(PoisonError::into_inner);
+            kept.extend(campaigns.into_iter().map(|campaign| (campaign.id.clone(), campaign)));
+            drop(kept);
+            changed.iter().for_each(|row| self.keep_pool(row));
+            pools.extend(changed);
+            if !more {
+                return Ok((is_other_policy, pools));
+            }
+        }
+    }
+
+    fn keep_pool(&self, row: &PoolRow) {
+        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+        let address = address(row);
+        let traffic = pools.get(&address).map(|known| Arc::clone(&known.traffic)).unwrap_or_default();
+        pools.insert(address, Arc::new(PoolEntry::new(row, traffic)));
     }
 
     /// The campaigns of these pools, where the node knows them.
@@ -61,8 +146,9 @@ impl Catalog {
         if known.is_some() {
             return Ok(known);
         }
+        self.begin(store).await?;
         let Some(found) = store.campaign(id.clone()).await? else { return Ok(None) };
-        // A switch may have been kept meanwhile: what is known is newer than what was read.
+        // A change may have been told meanwhile: what is known is newer than what was read.
         let mut campaigns = self.campaigns.write().unwrap_or_else(PoisonError::into_inner);
         Ok(Some(Arc::clone(campaigns.entry(id.clone()).or_insert(found.campaign))))
     }
@@ -74,23 +160,71 @@ impl Catalog {
         campaign: &CampaignId,
         sku: &Sku,
         location: &Location,
-    ) -> Result<Option<PoolEntry>, Error> {
+    ) -> Result<Option<Arc<PoolEntry>>, Error> {
         let address = (campaign.clone(), sku.clone(), location.clone());
-        let known = self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&address).copied();
+        let known = self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned();
         if known.is_some() {
             return Ok(known);
         }
-        let (campaign, sku, location) = address;
+        self.begin(store).await?;
         let filter = PoolFilter {
-            campaign: Some(campaign),
-            sku: Some(sku),
-            location: Some(location),
+            campaign: Some(address.0.clone()),
+            sku: Some(address.1.clone()),
+            location: Some(address.2.clone()),
             ..PoolFilter::default()
         };
         let (found, _) = store.pools(filter, Page { after: None, limit: 1 }).await?;
-        for row in &found {
-            self.keep_pool(&row.pool);
+        let Some(row) = found.first() else { return Ok(None) };
+        // As with campaigns.
+        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+        let read = || Arc::new(PoolEntry::new(row, Arc::default()));
+        Ok(Some(Arc::clone(pools.entry(address).or_insert_with(read))))
+    }
+}
+
+fn address(row: &PoolRow) -> Address {
+    (row.pool.campaign.clone(), row.pool.sku.clone(), row.pool.location.clone())
+}
+
+impl Engine {
+    /// Reads what changed in the authority's catalog, on whatever node.
+    pub async fn refresh_catalog(&self) -> Result<(), Error> {
+        let now = self.store().now();
+        let (is_other_policy, pools) = self.shared.catalog.refresh(self.store()).await?;
+        if is_other_policy {
+            self.shared.verdicts.forget_all();
         }
-        Ok(found.first().map(|row| PoolEntry::of(&row.pool)))
+        for row in &pools {
+            if let Some(bucket) = self.shared.shelf.keep_pool(row, now) {
+                self.shared.metrics.note_drift(bucket);
+            }
+        }
+        Ok(())
+    }
+
+    /// After a change by this node. One that cannot be read now is read by the worker.
+    pub(crate) async fn catalog_changed(&self) {
+        if let Err(error) = self.refresh_catalog().await {
+            tracing::warn!(%error, "what changed in the catalog could not be read");
+        }
+    }
+
+    /// The worker: asks several times a second, also when nothing else goes on. A node that cannot ask works
+    /// on with what it knows; the authority decides all the same.
+    pub(crate) async fn run_catalog(&self) {
+        let mut ticks = tokio::time::interval(self.shared.config.catalog_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut is_failing = false;
+        while !self.is_draining() {
+            ticks.tick().await;
+            match self.refresh_catalog().await {
+                Ok(()) => is_failing = false,
+                Err(error) => {
+                    if !std::mem::replace(&mut is_failing, true) {
+                        tracing::warn!(%error, "what changed in the catalog cannot be read; asking on");
+                    }
+                }
+            }
+        }
     }
 }

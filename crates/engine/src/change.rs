@@ -105,7 +105,7 @@ fn locks_of(order: &Arc<Order>, action: &OrderAction) -> LockSet {
 }
 
 /// One bucket: its lane. Several of one pool: the pool's wide lane. Else the node's.
-fn lane_of(locks: &LockSet) -> LaneKey {
+pub(crate) fn lane_of(locks: &LockSet) -> LaneKey {
     let mut pools: Vec<_> =
         locks.buckets.iter().map(|key| key.pool).chain(locks.pools.iter().copied()).collect();
     pools.sort_unstable();

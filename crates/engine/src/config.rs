@@ -12,6 +12,9 @@ pub struct Config {
     pub batch_size_max: usize,
     /// Most commands in a batch of a wide lane, which locks much at once.
     pub wide_batch_size_max: usize,
+    /// Most transactions that one bucket of a pool on the direct path has under way: as many as the store has
+    /// connections keep them all busy.
+    pub direct_flights_max: usize,
     /// Most placing commands that wait in one lane.
     pub lane_depth_max: usize,
     /// Most confirms, releases and other changes that wait in one lane: room that placing cannot take.
@@ -30,6 +33,9 @@ pub struct Config {
     pub shelf_age_max: Duration,
     /// How long the verdict of a limit is remembered at most.
     pub verdict_age_max: Duration,
+    /// How often the node asks what changed in the authority's catalog: with the time of the read the longest
+    /// that it routes and refuses early by what is not true any more.
+    pub catalog_interval: Duration,
     /// Most refusals recorded for one account in a minute.
     pub recorded_refusals_per_minute: u32,
     /// How many stored keys are read at a time at the start.
@@ -68,6 +74,7 @@ impl Default for Config {
             is_worker: true,
             batch_size_max: 1_000,
             wide_batch_size_max: 16,
+            direct_flights_max: 32,
             lane_depth_max: 10_000,
             lane_reserved_max: 10_000,
             lane_age_max: Duration::from_secs(2),
@@ -77,6 +84,7 @@ impl Default for Config {
             retries_max: 5,
             shelf_age_max: Duration::from_millis(200),
             verdict_age_max: Duration::from_secs(1),
+            catalog_interval: Duration::from_millis(250),
             recorded_refusals_per_minute: 10,
             key_page_max: 10_000,
             scan_interval: Duration::from_secs(1),

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
-use holdfast_core::command::{Adjust, Command, OpenPool, Outcome};
+use holdfast_core::command::Outcome;
 use holdfast_core::id::PoolId;
 use holdfast_core::refusal::Refusal;
-use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::NodeMetrics;
 use holdfast_store::{
-    CreateKey, KeyRefusal, KeyRow, Page, PoolFreeze, PoolRow, PutCampaign, ResolveCase, RevokeKey, Store,
-    SwitchCampaign,
+    CreateKey, KeyRefusal, KeyRow, Page, PoolRow, PutCampaign, ResolveCase, RevokeKey, Store, SwitchCampaign,
 };
 
 use crate::catalog::Catalog;
@@ -25,7 +23,7 @@ use crate::ids::IdSource;
 use crate::inflight::InFlight;
 use crate::keys::KnownKeys;
 use crate::landing::Consumers;
-use crate::lanes::{Class, LaneKey, Lanes, Measured};
+use crate::lanes::{Lanes, Measured};
 use crate::measure::Measures;
 use crate::queue::Queues;
 use crate::rates::Rates;
@@ -56,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) measures: Arc<Measures>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) consumers: Consumers,
-    /// This run of this node: the holder of its leases.
+    /// This run of this node: the holder of its leases, and its own number in routing.
     pub(crate) run: u128,
     draining: AtomicBool,
 }
@@ -135,30 +133,7 @@ impl Engine {
     }
 
     pub(crate) fn check_running(&self) -> Result<(), Error> {
-        if self.shared.draining.load(Ordering::SeqCst) { Err(Error::ShuttingDown) } else { Ok(()) }
-    }
-
-    /// Opens a pool; the engine sets its id. The same again is a repeat.
-    pub async fn open_pool(&self, mut open: OpenPool) -> Result<Outcome, Error> {
-        self.check_running()?;
-        open.id = PoolId(self.shared.ids.next());
-        let command = Command::OpenPool(open);
-        let opened = self.shared.lanes.run(LaneKey::Node, Class::Settling, command, LockSet::default()).await;
-        let outcome = self.counted(opened)?;
-        if let Outcome::Pool { pool, .. } = &outcome {
-            self.shared.catalog.keep_pool(pool);
-        }
-        Ok(outcome)
-    }
-
-    /// Changes a pool's supply.
-    pub async fn adjust(&self, adjust: Adjust) -> Result<Outcome, Error> {
-        self.check_running()?;
-        let pool = adjust.pool;
-        let command = Command::Adjust(adjust);
-        let adjusted =
-            self.shared.lanes.run(LaneKey::Pool(pool), Class::Settling, command, LockSet::pool(pool)).await;
-        self.counted(adjusted)
+        if self.is_draining() { Err(Error::ShuttingDown) } else { Ok(()) }
     }
 
     /// Counts how a command was answered.
@@ -173,10 +148,9 @@ impl Engine {
     /// Creates or changes a campaign; whether it is new.
     pub async fn put_campaign(&self, put: PutCampaign) -> Result<(Arc<Campaign>, bool), Error> {
         self.check_running()?;
-        let (campaign, created) = self.shared.store.put_campaign(put).await?;
-        self.shared.catalog.keep_campaign(&campaign);
-        self.shared.verdicts.forget_all();
-        Ok((campaign, created))
+        let put = self.shared.store.put_campaign(put).await?;
+        self.catalog_changed().await;
+        Ok(put)
     }
 
     /// Sets a switch on a campaign. From its answer on it holds exactly.
@@ -186,16 +160,8 @@ impl Engine {
     ) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
         self.check_running()?;
         let switched = self.shared.store.switch_campaign(switch).await?;
-        if let Ok(campaign) = &switched {
-            self.shared.catalog.keep_campaign(campaign);
-        }
+        self.catalog_changed().await;
         Ok(switched)
-    }
-
-    /// Freezes or unfreezes a pool. From its answer on it holds exactly.
-    pub async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
-        self.check_running()?;
-        Ok(self.shared.store.freeze_pool(freeze).await?)
     }
 
     /// Decides on a case. From its answer on it holds exactly.

@@ -29,8 +29,8 @@ pub struct ExpiryPass {
 }
 
 impl Engine {
-    /// Starts the workers: expiry, landing, samples and looks at the authority, which end when the engine
-    /// drains, and the reading of the stored keys.
+    /// Starts the workers: expiry, landing, the catalog, samples and looks at the authority, which end when the
+    /// engine drains, and the reading of the stored keys.
     pub fn start_workers(&self) {
         if self.shared.config.is_worker {
             let engine = self.clone();
@@ -38,6 +38,8 @@ impl Engine {
             let engine = self.clone();
             tokio::spawn(async move { engine.run_landing().await });
         }
+        let engine = self.clone();
+        tokio::spawn(async move { engine.run_catalog().await });
         let engine = self.clone();
         tokio::spawn(async move { engine.run_sampling().await });
         let engine = self.clone();
@@ -133,6 +135,7 @@ impl Engine {
                     Outcome::Refused { .. }
                     | Outcome::Pool { .. }
                     | Outcome::Adjusted { .. }
+                    | Outcome::Transferred { .. }
                     | Outcome::Miss(_)
                     | Outcome::Elsewhere(_),
                 )

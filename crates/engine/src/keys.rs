@@ -79,8 +79,8 @@ fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
     mix(bytes.fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)))
 }
 
-/// Spreads what FNV leaves in the low bits over all of them.
-const fn mix(hash: u64) -> u64 {
+/// Spreads what a hash or a count leaves in the low bits over all of them.
+pub(crate) const fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)

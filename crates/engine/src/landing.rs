@@ -262,6 +262,7 @@ impl Engine {
                 Outcome::Refused { .. }
                 | Outcome::Pool { .. }
                 | Outcome::Adjusted { .. }
+                | Outcome::Transferred { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
                 | Outcome::NotDue(_),
@@ -284,10 +285,10 @@ impl Engine {
                 self.shared.catalog.pool(self.store(), campaign, &line.sku, &line.location).await?
         {
             let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
-            let route = stable_hash(order.key.order_no.as_str());
+            let ticket = stable_hash(order.key.order_no.as_str());
             let mut tried = vec![home.number];
             for _ in 0..self.shared.config.probes_max {
-                let chosen = self.shared.shelf.choose(home.pool, entry.buckets, units, route, &tried);
+                let chosen = self.shared.shelf.choose(home.pool, &entry.weights, units, ticket, &tried);
                 let Some(number) = chosen else { break };
                 let other = BucketKey { pool: home.pool, number };
                 let locks = LockSet { buckets: [home, other].into(), ..LockSet::default() };

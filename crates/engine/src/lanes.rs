@@ -2,7 +2,7 @@
 //! batches: while one commits, the next gathers. There is no timer, no delay when idle; a batch grows with
 //! the load up to a named maximum. Confirms and releases have room of their own.
 //!
-//! A lane exists while it has work: the loop that finds its queue empty takes the lane away with it.
+//! A lane exists while it has work: the last loop that finds its queue empty takes the lane away with it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +33,8 @@ use crate::watch::Watch;
 pub(crate) enum LaneKey {
     /// One bucket.
     Bucket(BucketKey),
+    /// New orders of one bucket of a pool on the direct path: one transaction each, several at a time.
+    Direct(BucketKey),
     /// All buckets of a pool: the wide lane of the pool.
     Pool(PoolId),
     /// Several pools: the wide lane of the node.
@@ -51,6 +53,8 @@ struct Task {
 
 #[derive(Default)]
 struct Lane {
+    /// Loops that take batches from it.
+    flights: usize,
     placing: VecDeque<Task>,
     settling: VecDeque<Task>,
 }
@@ -84,8 +88,8 @@ impl Lane {
     }
 }
 
-/// Takes a lane away if its loop panics: who waits is told that the outcome is unknown, and the next command
-/// starts a new loop.
+/// Takes a lane away if its last loop panics: who waits is told that the outcome is unknown, and the next
+/// command starts a new loop.
 struct LaneGuard<'l> {
     lanes: &'l Lanes,
     key: LaneKey,
@@ -94,8 +98,16 @@ struct LaneGuard<'l> {
 
 impl Drop for LaneGuard<'_> {
     fn drop(&mut self) {
-        if !self.finished {
-            self.lanes.lanes.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        if self.finished {
+            return;
+        }
+        let mut lanes = self.lanes.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_last = lanes.get_mut(&self.key).is_none_or(|lane| {
+            lane.flights = lane.flights.saturating_sub(1);
+            lane.flights == 0
+        });
+        if is_last {
+            lanes.remove(&self.key);
         }
     }
 }
@@ -129,7 +141,7 @@ impl LanesSeen {
             *oldest = (*oldest).max(first.unwrap_or_default());
         }
         let pool = match key {
-            LaneKey::Bucket(bucket) => bucket.pool,
+            LaneKey::Bucket(bucket) | LaneKey::Direct(bucket) => bucket.pool,
             LaneKey::Pool(pool) | LaneKey::Intake(pool) => pool,
             LaneKey::Node => return,
         };
@@ -218,7 +230,6 @@ impl Lanes {
 
     fn submit(self: &Arc<Self>, key: LaneKey, class: Class, tasks: Vec<Task>) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !lanes.contains_key(&key);
         let lane = lanes.entry(key).or_default();
         for task in tasks {
             match lane.room(class, &self.config) {
@@ -230,6 +241,9 @@ impl Lanes {
                 }
             }
         }
+        // Also where nobody was let in: a lane without a loop would stay for ever.
+        let is_new = lane.flights < self.flights_max(key);
+        lane.flights += usize::from(is_new);
         drop(lanes);
         if is_new {
             // The loop is a task of its own, so that no caller can drop it half-way.
@@ -238,10 +252,19 @@ impl Lanes {
         }
     }
 
+    /// One batch at a time, so that the next gathers; on the direct path there is nothing to gather.
+    fn flights_max(&self, key: LaneKey) -> usize {
+        match key {
+            LaneKey::Bucket(_) | LaneKey::Pool(_) | LaneKey::Node | LaneKey::Intake(_) => 1,
+            LaneKey::Direct(_) => self.config.direct_flights_max.max(1),
+        }
+    }
+
     /// A lane's loop.
     async fn drive(self: Arc<Self>, key: LaneKey) {
         let size_max = match key {
             LaneKey::Bucket(_) | LaneKey::Intake(_) => self.config.batch_size_max,
+            LaneKey::Direct(_) => 1,
             LaneKey::Pool(_) | LaneKey::Node => self.config.wide_batch_size_max,
         };
         let mut guard = LaneGuard { lanes: &self, key, finished: false };
@@ -253,21 +276,25 @@ impl Lanes {
 
     fn next(&self, key: LaneKey, size_max: usize) -> Option<Vec<Task>> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch = lanes.get_mut(&key)?.take(size_max);
-        if batch.is_empty() {
+        let lane = lanes.get_mut(&key)?;
+        let batch = lane.take(size_max);
+        if !batch.is_empty() {
+            drop(lanes);
+            let closed_at = now();
+            for task in &batch {
+                let wait = closed_at.saturating_duration_since(task.queued_at);
+                self.measured.metrics.lane_wait.of(task.class).observe(wait);
+            }
+            return Some(batch);
+        }
+        lane.flights = lane.flights.saturating_sub(1);
+        if lane.flights == 0 {
             lanes.remove(&key);
             if lanes.is_empty() {
                 self.idle.notify_waiters();
             }
-            return None;
         }
-        drop(lanes);
-        let closed_at = now();
-        for task in &batch {
-            let wait = closed_at.saturating_duration_since(task.queued_at);
-            self.measured.metrics.lane_wait.of(task.class).observe(wait);
-        }
-        Some(batch)
+        None
     }
 
     /// Commits a batch. Data that cannot be stored bisects it, halves in order, until the culprit fails

@@ -26,15 +26,17 @@ use crate::keys::stable_hash;
 use crate::lanes::{Class, LaneKey};
 use crate::refusals::Reserved;
 use crate::request::PlaceRequest;
+use crate::routing;
 use crate::verdicts::Wish;
 
 /// Beyond so many lines an order goes by the wide lane: it would hold up the others of its bucket.
 const LANE_LINES_MAX: usize = 50;
-/// How often an order over several pools may miss before it locks all of them.
+/// How often an order over several pools may miss before it locks all of them, and how often a pool may grow
+/// while all of it is being locked.
 const WIDE_ROUNDS_MAX: usize = 3;
 
 /// The pools that an order's lines name.
-type Pools<'r> = BTreeMap<(&'r Sku, &'r Location), PoolEntry>;
+type Pools<'r> = BTreeMap<(&'r Sku, &'r Location), Arc<PoolEntry>>;
 
 /// A request with its keys hashed.
 #[derive(Debug, Clone, Copy)]
@@ -51,9 +53,11 @@ impl<'r> Asked<'r> {
 }
 
 /// What an order asks of one pool.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Wanted {
-    entry: PoolEntry,
+    entry: Arc<PoolEntry>,
+    /// What draws its bucket.
+    ticket: u64,
     units: u64,
     /// The pool's last line, from 1.
     line: u32,
@@ -144,17 +148,24 @@ impl Engine {
             let found =
                 self.shared.catalog.pool(self.store(), &campaign.id, &line.sku, &line.location).await?;
             match found {
-                Some(entry) => pools.insert(address, entry),
-                None => return self.refuse_early(asked, Refusal::UnknownSku { line: number }).await,
+                Some(entry) if !entry.retired => pools.insert(address, entry),
+                Some(_) | None => {
+                    return self.refuse_early(asked, Refusal::UnknownSku { line: number }).await;
+                }
             };
         }
-        let (wanted, wish) = (wanted(request, &pools), asked.wish(&campaign));
+        let (wanted, wish) = (self.wanted(request, &pools), asked.wish(&campaign));
         if let Some(refusal) = self.early_refusal(&wish, &wanted) {
             if matches!(refusal, Refusal::SoldOut(_)) {
                 self.shared.metrics.hint_refusals.inc();
             }
             return self.refuse_early(asked, refusal).await;
         }
+        let enter = |want: &Wanted| want.entry.traffic.enter(want.entry.max_concurrency);
+        let Some(_placing) = wanted.iter().map(enter).collect::<Option<Vec<_>>>() else {
+            self.shared.metrics.overloads.of(Overload::PoolConcurrency).inc();
+            return self.known_or(asked, Err(Error::Overloaded)).await;
+        };
         self.shared.keys.keep(&request.key);
         let reserved = self.shared.refusals.reserve(
             &request.key.campaign,
@@ -163,7 +174,7 @@ impl Engine {
             self.shared.config.recorded_refusals_per_minute,
         );
         let mut place = self.to_place(asked, &pools, reserved.is_some());
-        place.intake = self.intake(&wanted, wants_queue, place.route);
+        place.intake = self.intake(&wanted, wants_queue);
         let verdict = self.shared.verdicts.ask(&wish);
         // Without an outcome it may have been recorded: then the reservation stays.
         let outcome = self.take(Arc::new(place), &wanted).await?;
@@ -186,7 +197,7 @@ impl Engine {
         }
         let mut short: Option<Shortage> = None;
         for want in wanted {
-            let Some((available, as_of)) = self.shared.shelf.remaining(want.entry.id, want.entry.buckets)
+            let Some((available, as_of)) = self.shared.shelf.remaining(want.entry.id, want.entry.buckets())
             else {
                 continue;
             };
@@ -204,17 +215,25 @@ impl Engine {
         short.map(Refusal::SoldOut)
     }
 
-    /// Refuses, unless the key is known: then the order as it stands now. A key that is provably new
-    /// needs no look-up.
     async fn refuse_early(&self, asked: Asked<'_>, refusal: Refusal) -> Result<Outcome, Error> {
+        self.known_or(asked, Ok(Outcome::refused(refusal))).await
+    }
+
+    /// Turns a place away, unless the key is known: then the order as it stands now. A key that is provably
+    /// new needs no look-up.
+    async fn known_or(
+        &self,
+        asked: Asked<'_>,
+        turned_away: Result<Outcome, Error>,
+    ) -> Result<Outcome, Error> {
         let key = &asked.request.key;
         if self.shared.keys.is_provably_new(key) {
-            return Ok(Outcome::refused(refusal));
+            return turned_away;
         }
         self.shared.metrics.lookups.inc();
         match self.store().order_by_key(key.clone()).await? {
             Some(order) => self.repeat(asked, order).await,
-            None => Ok(Outcome::refused(refusal)),
+            None => turned_away,
         }
     }
 
@@ -250,22 +269,25 @@ impl Engine {
             return self.take_in(place, intake.pool).await;
         }
         match wanted {
-            [want] if place.lines.len() <= LANE_LINES_MAX => self.take_from_one(place, *want).await,
-            [want] => self.take_wide(place, LaneKey::Pool(want.entry.id), LockSet::pool(want.entry.id)).await,
+            [want] if place.lines.len() <= LANE_LINES_MAX => self.take_from_one(place, want).await,
+            [want] => {
+                self.take_whole(place, LaneKey::Pool(want.entry.id), LockSet::pool(want.entry.id)).await
+            }
             _ => self.take_from_many(place, wanted).await,
         }
     }
 
     /// The bucket into whose queue an order goes, if it goes into one: of its first pool that queues.
-    fn intake(&self, wanted: &[Wanted], wants_queue: bool, route: u64) -> Option<BucketKey> {
+    fn intake(&self, wanted: &[Wanted], wants_queue: bool) -> Option<BucketKey> {
         let queues = |want: &&Wanted| match want.entry.path {
             Path::Queued => true,
             Path::Direct | Path::Batched | Path::Cached => wants_queue,
         };
         let want = wanted.iter().find(queues)?;
-        let PoolEntry { id: pool, buckets, .. } = want.entry;
-        let routed = || u32::try_from(route.checked_rem(u64::from(buckets))?).ok();
-        let number = self.shared.shelf.choose(pool, buckets, want.units, route, &[]).or_else(routed)?;
+        let PoolEntry { id: pool, weights, .. } = &*want.entry;
+        let pool = *pool;
+        let routed = || routing::choose(weights, want.ticket, &[], |_| true);
+        let number = self.shared.shelf.choose(pool, weights, want.units, want.ticket, &[]).or_else(routed)?;
         Some(BucketKey { pool, number })
     }
 
@@ -279,22 +301,27 @@ impl Engine {
             | Outcome::Refused { .. }
             | Outcome::Pool { .. }
             | Outcome::Adjusted { .. }
+            | Outcome::Transferred { .. }
             | Outcome::NotDue(_)) => Ok(outcome),
         }
     }
 
     /// One pool: the routed bucket, a bounded number of others, then the whole pool.
-    async fn take_from_one(&self, place: Arc<Place>, want: Wanted) -> Result<Outcome, Error> {
-        let PoolEntry { id: pool, buckets, .. } = want.entry;
+    async fn take_from_one(&self, place: Arc<Place>, want: &Wanted) -> Result<Outcome, Error> {
+        let PoolEntry { id: pool, path, weights, .. } = &*want.entry;
+        let pool = *pool;
         let mut tried = Vec::new();
         for _ in 0..=self.shared.config.probes_max {
-            let Some(number) = self.shared.shelf.choose(pool, buckets, want.units, place.route, &tried)
+            let Some(number) = self.shared.shelf.choose(pool, weights, want.units, want.ticket, &tried)
             else {
                 break;
             };
             let bucket = BucketKey { pool, number };
             let command = Command::Place(Arc::clone(&place));
-            let lane = LaneKey::Bucket(bucket);
+            let lane = match path {
+                Path::Direct => LaneKey::Direct(bucket),
+                Path::Batched | Path::Queued | Path::Cached => LaneKey::Bucket(bucket),
+            };
             let outcome =
                 self.shared.lanes.run(lane, Class::Placing, command, LockSet::bucket(bucket)).await?;
             if !matches!(outcome, Outcome::Miss(_) | Outcome::Elsewhere(_)) {
@@ -303,15 +330,15 @@ impl Engine {
             self.shared.metrics.misses.inc();
             tried.push(number);
         }
-        self.take_wide(place, LaneKey::Pool(pool), LockSet::pool(pool)).await
+        self.take_whole(place, LaneKey::Pool(pool), LockSet::pool(pool)).await
     }
 
     /// Several pools: the routed bucket of each first, then all buckets of the pools that missed.
     async fn take_from_many(&self, place: Arc<Place>, wanted: &[Wanted]) -> Result<Outcome, Error> {
         let mut locks = LockSet::default();
         for want in wanted {
-            let PoolEntry { id: pool, buckets, .. } = want.entry;
-            match self.shared.shelf.choose(pool, buckets, want.units, place.route, &[]) {
+            let pool = want.entry.id;
+            match self.shared.shelf.choose(pool, &want.entry.weights, want.units, want.ticket, &[]) {
                 Some(number) => locks.buckets.insert(BucketKey { pool, number }),
                 None => locks.pools.insert(pool),
             };
@@ -322,11 +349,41 @@ impl Engine {
             locks.pools.extend(pools);
         }
         locks.pools.extend(wanted.iter().map(|want| want.entry.id));
-        self.take_wide(place, LaneKey::Node, locks).await
+        self.take_whole(place, LaneKey::Node, locks).await
+    }
+
+    /// Takes from pools that are locked whole. One that grew while it was being locked is missed once more.
+    async fn take_whole(&self, place: Arc<Place>, lane: LaneKey, locks: LockSet) -> Result<Outcome, Error> {
+        for _ in 0..WIDE_ROUNDS_MAX {
+            let outcome = self.take_wide(Arc::clone(&place), lane, locks.clone()).await?;
+            if !matches!(outcome, Outcome::Miss(_) | Outcome::Elsewhere(_)) {
+                return Ok(outcome);
+            }
+        }
+        self.shared.metrics.overloads.of(Overload::Rounds).inc();
+        Err(Error::Overloaded)
     }
 
     async fn take_wide(&self, place: Arc<Place>, lane: LaneKey, locks: LockSet) -> Result<Outcome, Error> {
         self.shared.lanes.run(lane, Class::Placing, Command::Place(place), locks).await
+    }
+
+    /// What an order asks of each pool. Lines of one pool count together.
+    fn wanted(&self, request: &PlaceRequest, pools: &Pools<'_>) -> Vec<Wanted> {
+        let mut wanted: BTreeMap<PoolId, Wanted> = BTreeMap::new();
+        for (line, number) in request.lines.iter().zip(1_u32..) {
+            if let Some(entry) = pools.get(&(&line.sku, &line.location)) {
+                let want = wanted.entry(entry.id).or_insert_with(|| Wanted {
+                    entry: Arc::clone(entry),
+                    ticket: self.ticket(entry, request),
+                    units: 0,
+                    line: 0,
+                });
+                want.units = want.units.saturating_add(u64::from(line.quantity));
+                want.line = number;
+            }
+        }
+        wanted.into_values().collect()
     }
 
     /// What the node remembers of a placed order.
@@ -349,21 +406,9 @@ fn order_of(outcome: &Outcome) -> Option<&Arc<Order>> {
         Outcome::Refused { order: None, .. }
         | Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
+        | Outcome::Transferred { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_) => None,
     }
-}
-
-/// What an order asks of each pool. Lines of one pool count together.
-fn wanted(request: &PlaceRequest, pools: &Pools<'_>) -> Vec<Wanted> {
-    let mut wanted: BTreeMap<PoolId, Wanted> = BTreeMap::new();
-    for (line, number) in request.lines.iter().zip(1_u32..) {
-        if let Some(entry) = pools.get(&(&line.sku, &line.location)).copied() {
-            let want = wanted.entry(entry.id).or_insert(Wanted { entry, units: 0, line: 0 });
-            want.units = want.units.saturating_add(u64::from(line.quantity));
-            want.line = number;
-        }
-    }
-    wanted.into_values().collect()
 }

@@ -210,6 +210,7 @@ impl Queues {
             Outcome::Refused { .. }
             | Outcome::Pool { .. }
             | Outcome::Adjusted { .. }
+            | Outcome::Transferred { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::NotDue(_) => None,

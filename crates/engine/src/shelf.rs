@@ -10,6 +10,8 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::{Balance, PoolRow};
 
+use crate::routing;
+
 /// Units of a bucket, of a pool, of all pools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Units {
@@ -212,27 +214,23 @@ impl Shelf {
         }
     }
 
-    /// The bucket to try: from the routed one on, the first that is not known to have too little. None:
+    /// The bucket to try: the one that routing draws of those that are not known to have too little. None:
     /// every bucket is known to have too little by itself.
     pub(crate) fn choose(
         &self,
         pool: PoolId,
-        buckets: u32,
+        weights: &[u32],
         units: u64,
-        route: u64,
-        skip: &[u32],
+        ticket: u64,
+        tried: &[u32],
     ) -> Option<u32> {
         let Pools { pools, .. } = &*self.lock();
         let seen = pools.get(&pool);
-        let start = u32::try_from(route.checked_rem(u64::from(buckets))?).ok()?;
-        (0..buckets)
-            .map(|step| start.wrapping_add(step).checked_rem(buckets).unwrap_or(0))
-            .filter(|number| !skip.contains(number))
-            .find(|number| {
-                let known =
-                    usize::try_from(*number).ok().and_then(|n| seen?.buckets.get(n).copied().flatten());
-                known.is_none_or(|balance| balance.available >= units)
-            })
+        let may_have = |number: u32| {
+            let known = usize::try_from(number).ok().and_then(|n| seen?.buckets.get(n).copied().flatten());
+            known.is_none_or(|balance| balance.available >= units)
+        };
+        routing::choose(weights, ticket, tried, may_have)
     }
 }
 
@@ -275,8 +273,9 @@ mod tests {
     fn buckets_known_to_have_too_little_are_skipped() {
         let shelf = Shelf::default();
         shelf.keep(&[balance(0, 0, 1), balance(1, 1, 1)], Timestamp(1));
-        assert_eq!(shelf.choose(PoolId(1), 3, 1, 0, &[]), Some(1));
-        assert_eq!(shelf.choose(PoolId(1), 3, 2, 0, &[]), Some(2), "never seen may have enough");
-        assert_eq!(shelf.choose(PoolId(1), 3, 2, 0, &[2]), None);
+        let choose = |units, tried| shelf.choose(PoolId(1), &[1, 1, 1], units, 0, tried);
+        assert_eq!(shelf.choose(PoolId(1), &[1, 1, 0], 1, 0, &[]), Some(1));
+        assert_eq!(choose(2, &[]), Some(2), "never seen may have enough");
+        assert_eq!(choose(2, &[2]), None);
     }
 }

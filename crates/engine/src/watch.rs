@@ -104,6 +104,7 @@ impl Watch {
                 Outcome::Refused { order: None, .. }
                 | Outcome::Pool { .. }
                 | Outcome::Adjusted { .. }
+                | Outcome::Transferred { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
                 | Outcome::NotDue(_) => continue,

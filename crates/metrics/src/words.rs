@@ -28,8 +28,10 @@ crate::label! {
         LaneAge = "lane_age",
         /// The reserved room of a lane is full.
         LaneReserved = "lane_reserved",
-        /// An order kept moving while it was being changed.
+        /// An order kept moving, or a pool growing, while it was being locked.
         Rounds = "rounds",
+        /// A pool places as many orders at the same time as it may.
+        PoolConcurrency = "pool_concurrency",
         /// Too many wait for orders to change.
         Watchers = "watchers",
         /// Too many writes are under way.
@@ -234,6 +236,7 @@ pub(crate) fn code_of(outcome: &Outcome) -> Option<Code> {
         Outcome::Order { .. }
         | Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
+        | Outcome::Transferred { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_) => None,

@@ -119,6 +119,7 @@ async fn sale(store: &PostgresStore, run: u128) -> PoolId {
         supply: SUPPLY,
         buckets: 1,
         path: Path::Batched,
+        routing: holdfast_core::stock::Routing::OrderHash,
         signed: Signed::new("bench", "bench"),
     });
     store.commit(Batch { locks: LockSet::default(), commands: Arc::new(vec![open]) }).await.unwrap();

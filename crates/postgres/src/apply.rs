@@ -14,22 +14,8 @@ use tokio_postgres::types::Type;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
-use crate::{acts, alike, usage};
+use crate::{acts, alike, catalog, usage};
 
-static INSERT_POOLS: Sql = Sql::new(
-    "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen, path) \
-     SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)",
-    &[
-        Type::UUID_ARRAY,
-        Type::TEXT_ARRAY,
-        Type::TEXT_ARRAY,
-        Type::TEXT_ARRAY,
-        Type::INT4_ARRAY,
-        Type::INT8_ARRAY,
-        Type::BOOL_ARRAY,
-        Type::TEXT_ARRAY,
-    ],
-);
 static INSERT_BUCKETS: Sql = Sql::new(
     "INSERT INTO bucket (pool, number, weight, available, held, sold, ledger_seq, last_at) \
      SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -183,6 +169,20 @@ static INSERT_CASES: Sql = Sql::new(
         Type::TEXT_ARRAY,
     ],
 );
+static INSERT_TRANSFERS: Sql = Sql::new(
+    "INSERT INTO transfer (id, from_pool, from_bucket, to_pool, to_bucket, quantity, operator, reason) \
+     SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8)",
+    &[
+        Type::TEXT_ARRAY,
+        Type::UUID_ARRAY,
+        Type::INT4_ARRAY,
+        Type::UUID_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+    ],
+);
 
 /// What every batch may write.
 pub(crate) static HOT: &[&Sql] = &[
@@ -218,7 +218,7 @@ pub(crate) fn short(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-fn count<T>(rows: &[T]) -> Owned<'static> {
+pub(crate) fn count<T>(rows: &[T]) -> Owned<'static> {
     Box::new(i64::try_from(rows.len()).unwrap_or(i64::MAX))
 }
 
@@ -262,7 +262,7 @@ impl<'a> Writes<'a> {
     /// The statements.
     pub(crate) fn flight<'f>(&'f self) -> Result<Flight<'f>, Error> {
         let mut flight = Flight::default();
-        self.add_pools(&mut flight)?;
+        self.add_new_buckets(&mut flight)?;
         usage::write(&mut flight, &self.changes.usage, self.counted)?;
         self.add_orders(&mut flight)?;
         self.add_entries(&mut flight)?;
@@ -270,27 +270,15 @@ impl<'a> Writes<'a> {
             flight.add(&UPDATE_BUCKETS, self.bucket_columns()?);
         }
         self.add_rest(&mut flight)?;
+        // Last, with the acts: these take the one row of the authority.
+        catalog::add(&mut flight, self.changes)?;
         if !self.acts.is_empty() {
             acts::add(&mut flight, self.acts, self.now);
         }
         Ok(flight)
     }
 
-    fn add_pools<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
-        let pools = &self.changes.pools;
-        if !pools.is_empty() {
-            let params = vec![
-                column(pools, |pool| uuid(pool.id.0)),
-                column(pools, |pool| pool.campaign.as_str()),
-                column(pools, |pool| pool.sku.as_str()),
-                column(pools, |pool| pool.location.as_str()),
-                column(pools, |pool| short(pool.buckets)),
-                try_column(pools, |pool| integer(pool.opening_supply))?,
-                column(pools, |pool| pool.frozen),
-                column(pools, |pool| pool.path.as_str()),
-            ];
-            flight.add(&INSERT_POOLS, params);
-        }
+    fn add_new_buckets<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
         let buckets = &self.new_buckets;
         if !buckets.is_empty() {
             let params = vec![
@@ -448,6 +436,20 @@ impl<'a> Writes<'a> {
                 column(adjustments, |adjust| &*adjust.signed.reason),
             ];
             flight.add(&INSERT_ADJUSTMENTS, params);
+        }
+        let transfers = &self.changes.transfers;
+        if !transfers.is_empty() {
+            let params = vec![
+                column(transfers, |transfer| transfer.transfer_id.as_str()),
+                column(transfers, |transfer| uuid(transfer.from.pool.0)),
+                column(transfers, |transfer| transfer.from.bucket.map(short)),
+                column(transfers, |transfer| uuid(transfer.to.pool.0)),
+                column(transfers, |transfer| transfer.to.bucket.map(short)),
+                try_column(transfers, |transfer| integer(transfer.quantity))?,
+                column(transfers, |transfer| &*transfer.signed.actor),
+                column(transfers, |transfer| &*transfer.signed.reason),
+            ];
+            flight.add(&INSERT_TRANSFERS, params);
         }
         Ok(())
     }

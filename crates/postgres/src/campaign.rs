@@ -8,18 +8,16 @@ use holdfast_core::id::{CampaignId, OrderId};
 use holdfast_core::limit::{Ceilings, Recount, Void};
 use holdfast_core::refusal::Refusal;
 use holdfast_store::rows::{self as row, integer};
-use holdfast_store::{Act, Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
+use holdfast_store::{Act, Error, PutCampaign, SwitchCampaign};
 use tokio_postgres::types::Type;
 
-use crate::acts;
 use crate::call::{Work, rows};
 use crate::connection::{Connection, Param};
 use crate::error::Fault;
 use crate::flight::Owned;
-use crate::query;
 use crate::row::{all, first, uuid};
 use crate::store::Inner;
-use crate::usage;
+use crate::{acts, catalog, usage};
 
 /// Orders that are counted at a time.
 const COUNTED: i64 = 1_000;
@@ -46,6 +44,7 @@ impl Work for PutCampaign {
         if let Some(act) = Act::put_campaign(before.as_ref(), &campaign, self.via.as_ref()) {
             acts::record(connection, &act, now).await?;
         }
+        catalog::campaign_changed(connection, &campaign.id).await?;
         Ok((Arc::new(campaign), created))
     }
 }
@@ -223,22 +222,8 @@ impl Work for SwitchCampaign {
             campaign.updated_at = now;
             write(connection, UPDATE, &campaign).await?;
             acts::record(connection, &Act::switch(self), now).await?;
+            catalog::campaign_changed(connection, &campaign.id).await?;
         }
         Ok(Ok(Arc::new(campaign)))
-    }
-}
-
-impl Work for PoolFreeze {
-    type Output = Result<PoolRow, Refusal>;
-
-    async fn run(&self, connection: &Connection, inner: &Inner) -> Result<Self::Output, Fault> {
-        let sql = "UPDATE pool SET frozen = $2 WHERE id = $1 AND frozen <> $2 RETURNING id";
-        let changed =
-            rows(connection, sql, &[&uuid(self.id.0), &self.frozen], &[Type::UUID, Type::BOOL]).await?;
-        if !changed.is_empty() {
-            let now = inner.time(connection).await?;
-            acts::record(connection, &Act::freeze(self), now).await?;
-        }
-        Ok(query::pool(connection, self.id).await?.ok_or(Refusal::UnknownPool))
     }
 }

@@ -13,6 +13,7 @@ mod bare;
 mod call;
 mod campaign;
 mod cases;
+mod catalog;
 mod clock;
 mod commit;
 mod connection;

@@ -55,6 +55,7 @@ static SUCCESSES: Sql = Sql::new(
     &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 );
 static ADJUSTMENTS: Sql = Sql::new("SELECT * FROM adjustment WHERE id = ANY ($1)", &[Type::TEXT_ARRAY]);
+static TRANSFERS: Sql = Sql::new("SELECT * FROM transfer WHERE id = ANY ($1)", &[Type::TEXT_ARRAY]);
 static ADDRESSES: Sql = Sql::new(
     "SELECT pool.* FROM UNNEST($1, $2, $3) AS wanted (campaign_id, sku, location) JOIN pool ON \
      pool.campaign_id = wanted.campaign_id AND pool.sku = wanted.sku AND pool.location = wanted.location",
@@ -151,6 +152,7 @@ struct Places {
     events: Option<usize>,
     successes: Option<usize>,
     adjustments: Option<usize>,
+    transfers: Option<usize>,
     addresses: Option<usize>,
     queues: Option<usize>,
     pools: Option<usize>,
@@ -252,6 +254,10 @@ impl<'b> Loader<'b> {
             let ids = texts(needs.adjustments.iter().map(|id| id.as_str()));
             places.adjustments = Some(flight.add(&ADJUSTMENTS, vec![ids]));
         }
+        if !needs.transfers.is_empty() {
+            let ids = texts(needs.transfers.iter().map(|id| id.as_str()));
+            places.transfers = Some(flight.add(&TRANSFERS, vec![ids]));
+        }
         if !needs.queues.is_empty() {
             let pools = uuids(needs.queues.iter().map(|pool| pool.0));
             places.queues = Some(flight.add(&QUEUE_LENGTHS, vec![pools]));
@@ -299,6 +305,9 @@ impl<'b> Loader<'b> {
         for known in all(at(places.adjustments), rows::adjustment)? {
             rows.adjustments.insert(known.adjustment_id.clone(), known);
         }
+        for known in all(at(places.transfers), rows::transfer)? {
+            rows.transfers.insert(known.transfer_id.clone(), known);
+        }
         let length =
             |row: &dyn Row| Ok((PoolId(rows::number_id(row, "pool")?), rows::number(row, "length")?));
         rows.queue_lengths.extend(all(at(places.queues), length)?);
@@ -323,21 +332,16 @@ impl<'b> Loader<'b> {
     }
 
     fn finish(self, hints: &Hints) -> Result<Loaded, Error> {
-        let Rows { mut snapshot, clock, counted } = self.rows;
+        let Rows { snapshot, clock, counted } = self.rows;
         let mut locked: BTreeMap<PoolId, u32> = BTreeMap::new();
         for key in snapshot.buckets.keys() {
             *locked.entry(key.pool).or_default() += 1;
         }
         let is_whole = |pool: &Pool| locked.get(&pool.id) == Some(&pool.buckets);
-        snapshot.complete.extend(snapshot.pools.values().filter(|pool| is_whole(pool)).map(|pool| pool.id));
         // Its new bucket was not there when we asked for all of them.
-        let grown = self
-            .locks
-            .pools
-            .iter()
-            .find(|pool| snapshot.pools.contains_key(pool) && !snapshot.complete.contains(pool));
-        if let Some(pool) = grown {
-            return Err(Error::Conflict(format!("pool {pool} has grown")));
+        let wanted = self.locks.pools.iter().filter_map(|pool| snapshot.pools.get(pool));
+        if let Some(pool) = wanted.into_iter().find(|pool| !is_whole(pool)) {
+            return Err(Error::Conflict(format!("pool {} has grown", pool.id)));
         }
         for campaign in snapshot.campaigns.values() {
             hints.learn(campaign);

@@ -19,6 +19,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V4__initial", include_str!("../migrations/V4__initial.sql")),
     ("V5__queue", include_str!("../migrations/V5__queue.sql")),
     ("V6__limits", include_str!("../migrations/V6__limits.sql")),
+    ("V7__pools", include_str!("../migrations/V7__pools.sql")),
 ];
 
 /// How long a node waits for another one that migrates.

@@ -15,10 +15,11 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
-    ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, Clock, Committed, CreateKey,
-    DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, Lease, LedgerFilter,
-    LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolFreeze, PoolRow,
-    PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, page_of,
+    ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges, Clock, Committed,
+    CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
+    LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
+    PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SwitchPool,
+    page_of,
 };
 use tokio_postgres::types::Type;
 
@@ -30,7 +31,7 @@ use crate::error::{Driver, Fault, of_driver};
 use crate::pools::Pools;
 use crate::row::{all, first, uuid};
 use crate::sweep::{Swept, sweep};
-use crate::{acts, cases, commit, keys, load, migrate, query, queue, settlement, tls};
+use crate::{acts, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls};
 
 /// Most ledger entries of one order that are explained.
 const EXPLAINED_MAX: usize = 100_000;
@@ -160,13 +161,17 @@ impl Store for PostgresStore {
         Ok(switched)
     }
 
-    async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
-        let pool = freeze.id;
-        let frozen = transaction(&self.inner, freeze).await?;
-        if frozen.is_ok() {
+    async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error> {
+        let pool = switch.id;
+        let switched = transaction(&self.inner, switch).await?;
+        if switched.is_ok() {
             sweep(&self.inner, Swept::Pool(pool)).await?;
         }
-        Ok(frozen)
+        Ok(switched)
+    }
+
+    async fn catalog(&self, since: Option<u64>) -> Result<CatalogChanges, Error> {
+        self.inner.read(catalog::Since(since)).await
     }
 
     async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {

@@ -51,6 +51,7 @@ impl OrderAnswer {
             }
             other @ (Outcome::Pool { .. }
             | Outcome::Adjusted { .. }
+            | Outcome::Transferred { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::NotDue(_)) => Err(unexpected(&other)),

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
     audit, campaigns, cases, docs, events, exports, health, keys, ledger, metrics, orders, payments, pools,
-    settlement,
+    settlement, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -36,11 +36,14 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/cases/{id}/resolve", post(cases::resolve_case))
         .route("/v1/campaigns/{id}/settlement", get(settlement::get_settlement))
         .route("/v1/pools", post(pools::open_pool).get(pools::list_pools))
-        .route("/v1/pools/{id}", get(pools::get_pool))
+        .route("/v1/pools/{id}", get(pools::get_pool).patch(pools::change_pool))
         .route("/v1/pools/{id}/availability", get(pools::get_availability))
         .route("/v1/pools/{id}/adjustments", post(pools::adjust_pool))
         .route("/v1/pools/{id}/freeze", post(pools::freeze_pool))
         .route("/v1/pools/{id}/unfreeze", post(pools::unfreeze_pool))
+        .route("/v1/pools/{id}/retire", post(pools::retire_pool))
+        .route("/v1/pools/{id}/sweep", post(pools::sweep_pool))
+        .route("/v1/transfers", post(transfers::transfer_stock))
         .route("/v1/orders", post(orders::place_order).get(orders::list_orders))
         .route("/v1/orders/batch", post(orders::place_batch))
         .route("/v1/orders/{id}", get(orders::get_order))

@@ -11,8 +11,6 @@ use holdfast_store::{CampaignTotals, PoolRow};
 use holdfast_wire as wire;
 use jiff::fmt::temporal::DateTimePrinter;
 
-use crate::input::pools::ROUTING;
-
 /// Times are shown to the millisecond, always with three digits.
 const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
@@ -127,12 +125,15 @@ pub(crate) fn pool_of(pool: &Pool, buckets: &[Bucket]) -> wire::PoolView {
         sku: pool.sku.to_string(),
         location: pool.location.to_string(),
         path: pool.path.as_str().into(),
-        routing: ROUTING.into(),
+        routing: pool.routing.as_str().into(),
         supply: sum(Bucket::supply),
         available: sum(|bucket| bucket.available),
         held: sum(|bucket| bucket.held),
         sold: sum(|bucket| bucket.sold),
         frozen: pool.frozen,
+        retired: pool.retired,
+        max_concurrency: pool.max_concurrency,
+        cache_fallback: pool.cache_fallback.as_str().into(),
         buckets: buckets.iter().map(bucket).collect(),
     }
 }

@@ -1,24 +1,30 @@
 //! Writes what a decision changed, inside the writer's transaction. Every statement is conditional on
 //! what was read; another row count than expected is an error of this batch.
 
-use holdfast_core::command::Adjust;
+use holdfast_core::command::{Adjust, Transfer};
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Limited;
 use holdfast_core::order::{Order, Usage};
 use holdfast_core::snapshot::{BucketChange, Changes, OrderChange, UsageKey};
-use holdfast_core::stock::Pool;
+use holdfast_core::stock::{BucketKey, Pool};
 use holdfast_store::Error;
 use holdfast_store::rows::{integer, write_detail, write_keys, write_lines};
 use rusqlite::{Connection, Params, params};
 
-use crate::cases;
 use crate::codec::bytes;
 use crate::error::Driver;
+use crate::{cases, catalog};
 
 /// Writes every change of a batch.
 pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
     for pool in &changes.pools {
         insert_pool(db, pool)?;
+    }
+    for pool in &changes.changed_pools {
+        update_pool(db, pool)?;
+    }
+    for (key, weight) in &changes.weights {
+        update_weight(db, *key, *weight)?;
     }
     for change in &changes.orders {
         write_order(db, change)?;
@@ -45,6 +51,9 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
     for adjust in &changes.adjustments {
         insert_adjustment(db, adjust)?;
     }
+    for transfer in &changes.transfers {
+        insert_transfer(db, transfer)?;
+    }
     Ok(())
 }
 
@@ -65,7 +74,7 @@ pub(crate) fn write_usage(db: &Connection, key: &UsageKey, usage: Usage) -> Resu
     }
 }
 
-fn exactly_one(db: &Connection, sql: &str, params: impl Params) -> Result<(), Error> {
+pub(crate) fn exactly_one(db: &Connection, sql: &str, params: impl Params) -> Result<(), Error> {
     let mut statement = db.prepare_cached(sql).store()?;
     match statement.execute(params).store()? {
         1 => Ok(()),
@@ -74,12 +83,58 @@ fn exactly_one(db: &Connection, sql: &str, params: impl Params) -> Result<(), Er
 }
 
 fn insert_pool(db: &Connection, pool: &Pool) -> Result<(), Error> {
-    let sql = "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen, path) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let (id, supply) = (bytes(pool.id.0), integer(pool.opening_supply)?);
-    let (campaign, sku, location) = (pool.campaign.as_str(), pool.sku.as_str(), pool.location.as_str());
-    let path = pool.path.as_str();
-    exactly_one(db, sql, params![id, campaign, sku, location, pool.buckets, supply, pool.frozen, path])
+    let sql = "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, opening_buckets, \
+               opening_path, opening_routing, frozen, retired, path, routing, max_concurrency, cache_fallback, \
+               catalog_version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    let opening = pool.opening;
+    exactly_one(
+        db,
+        sql,
+        params![
+            bytes(pool.id.0),
+            pool.campaign.as_str(),
+            pool.sku.as_str(),
+            pool.location.as_str(),
+            pool.buckets,
+            integer(opening.supply)?,
+            opening.buckets,
+            opening.path.as_str(),
+            opening.routing.as_str(),
+            pool.frozen,
+            pool.retired,
+            pool.path.as_str(),
+            pool.routing.as_str(),
+            pool.max_concurrency,
+            pool.cache_fallback.as_str(),
+            catalog::next_version(db)?,
+        ],
+    )
+}
+
+/// Writes what may change of a pool.
+pub(crate) fn update_pool(db: &Connection, pool: &Pool) -> Result<(), Error> {
+    let sql = "UPDATE pool SET buckets = ?2, frozen = ?3, retired = ?4, path = ?5, routing = ?6, \
+               max_concurrency = ?7, cache_fallback = ?8, catalog_version = ?9 WHERE id = ?1";
+    exactly_one(
+        db,
+        sql,
+        params![
+            bytes(pool.id.0),
+            pool.buckets,
+            pool.frozen,
+            pool.retired,
+            pool.path.as_str(),
+            pool.routing.as_str(),
+            pool.max_concurrency,
+            pool.cache_fallback.as_str(),
+            catalog::next_version(db)?,
+        ],
+    )
+}
+
+fn update_weight(db: &Connection, key: BucketKey, weight: u32) -> Result<(), Error> {
+    let sql = "UPDATE bucket SET weight = ?3 WHERE pool = ?1 AND number = ?2";
+    exactly_one(db, sql, params![bytes(key.pool.0), key.number, weight])
 }
 
 fn write_bucket(db: &Connection, change: &BucketChange) -> Result<(), Error> {
@@ -207,4 +262,24 @@ fn insert_adjustment(db: &Connection, adjust: &Adjust) -> Result<(), Error> {
     let (id, pool, kind) = (adjust.adjustment_id.as_str(), bytes(adjust.pool.0), adjust.kind.as_str());
     let (operator, reason) = (&*adjust.signed.actor, &*adjust.signed.reason);
     exactly_one(db, sql, params![id, pool, adjust.delta, kind, adjust.bucket, operator, reason])
+}
+
+fn insert_transfer(db: &Connection, transfer: &Transfer) -> Result<(), Error> {
+    let sql = "INSERT INTO transfer (id, from_pool, from_bucket, to_pool, to_bucket, quantity, operator, reason) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let (from, to) = (transfer.from, transfer.to);
+    exactly_one(
+        db,
+        sql,
+        params![
+            transfer.transfer_id.as_str(),
+            bytes(from.pool.0),
+            from.bucket,
+            bytes(to.pool.0),
+            to.bucket,
+            integer(transfer.quantity)?,
+            &*transfer.signed.actor,
+            &*transfer.signed.reason,
+        ],
+    )
 }

@@ -9,14 +9,13 @@ use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::UsageKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::rows::{self, integer};
-use holdfast_store::{Act, Error, PoolFreeze, PoolRow, PutCampaign, SwitchCampaign};
+use holdfast_store::{Act, Error, PoolRow, PutCampaign, SwitchCampaign, SwitchPool};
 use rusqlite::{Connection, named_params, params};
 
-use crate::acts;
-use crate::codec::{bytes, next};
+use crate::codec::next;
 use crate::error::Driver;
 use crate::load::one;
-use crate::{apply, query};
+use crate::{acts, apply, catalog, query};
 
 fn load(db: &Connection, id: &CampaignId) -> Result<Option<Campaign>, Error> {
     one(db, "SELECT * FROM campaign WHERE id = ?1", params![id.as_str()], rows::campaign)
@@ -96,6 +95,7 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
             ":order_rate": order_rate,
             ":created_at": campaign.created_at.0,
             ":updated_at": campaign.updated_at.0,
+            ":catalog_version": catalog::next_version(db)?,
         })
         .store()?;
     Ok(())
@@ -144,16 +144,16 @@ pub(crate) fn switch(
     Ok(Ok(Arc::new(campaign)))
 }
 
-pub(crate) fn freeze_pool(
+pub(crate) fn switch_pool(
     db: &Connection,
-    freeze: &PoolFreeze,
+    switch: &SwitchPool,
     now: Timestamp,
 ) -> Result<Result<PoolRow, Refusal>, Error> {
-    let sql = "UPDATE pool SET frozen = ?2 WHERE id = ?1 AND frozen <> ?2";
-    let changed =
-        db.prepare_cached(sql).store()?.execute(params![bytes(freeze.id.0), freeze.frozen]).store()?;
-    if changed > 0 {
-        acts::record(db, &Act::freeze(freeze), now)?;
+    let Some(row) = query::pool(db, switch.id)? else { return Ok(Err(Refusal::UnknownPool)) };
+    let after = row.pool.clone().after(switch.switch);
+    if after != row.pool {
+        apply::update_pool(db, &after)?;
+        acts::record(db, &Act::switch_pool(switch), now)?;
     }
-    Ok(query::pool(db, freeze.id)?.ok_or(Refusal::UnknownPool))
+    Ok(Ok(PoolRow { pool: after, ..row }))
 }

@@ -8,6 +8,7 @@ mod backup;
 mod bare;
 mod campaign;
 mod cases;
+mod catalog;
 mod checkpoint;
 mod codec;
 mod error;

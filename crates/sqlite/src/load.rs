@@ -23,6 +23,7 @@ pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -
     load_orders(db, &needs, &mut rows)?;
     load_payments(db, &needs, &mut rows)?;
     load_adjustments(db, &needs, &mut rows)?;
+    load_transfers(db, &needs, &mut rows)?;
     load_stock(db, &needs, locks, &mut rows)?;
     load_campaigns(db, &needs, &mut rows)?;
     load_usage(db, commands, &mut rows)?;
@@ -98,6 +99,16 @@ fn load_adjustments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> 
     Ok(())
 }
 
+fn load_transfers(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Result<(), Error> {
+    for transfer in &needs.transfers {
+        let sql = "SELECT * FROM transfer WHERE id = ?1";
+        if let Some(known) = one(db, sql, params![transfer.as_str()], row::transfer)? {
+            rows.transfers.insert(known.transfer_id.clone(), known);
+        }
+    }
+    Ok(())
+}
+
 fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Snapshot) -> Result<(), Error> {
     let mut pools: BTreeSet<PoolId> = needs.pools.clone();
     pools.extend(locks.pools.iter().copied());
@@ -128,12 +139,6 @@ fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Sn
             rows.buckets.extend(read.map(|bucket| (bucket.key, bucket)));
         }
     }
-    // A pool of one bucket is complete when that bucket is locked.
-    for (id, pool) in &rows.pools {
-        if pool.buckets == 1 && rows.buckets.keys().any(|key| key.pool == *id) {
-            rows.complete.insert(*id);
-        }
-    }
     Ok(())
 }
 
@@ -141,7 +146,6 @@ fn lock_pool(db: &Connection, pool: PoolId, rows: &mut Snapshot) -> Result<(), E
     let sql = "SELECT * FROM bucket WHERE pool = ?1 ORDER BY number";
     for bucket in many(db, sql, params![bytes(pool.0)], row::bucket)? {
         rows.buckets.insert(bucket.key, bucket);
-        rows.complete.insert(pool);
     }
     Ok(())
 }

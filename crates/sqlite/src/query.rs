@@ -105,7 +105,7 @@ pub(crate) fn blob(id: u128) -> Value {
     Value::Blob(bytes(id).to_vec())
 }
 
-fn with_buckets(db: &Connection, pool: holdfast_core::stock::Pool) -> Result<PoolRow, Error> {
+pub(crate) fn with_buckets(db: &Connection, pool: holdfast_core::stock::Pool) -> Result<PoolRow, Error> {
     let sql = "SELECT * FROM bucket WHERE pool = ?1 ORDER BY number";
     let buckets = many(db, sql, params![bytes(pool.id.0)], rows::bucket)?;
     Ok(PoolRow { pool, buckets })

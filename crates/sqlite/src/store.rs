@@ -16,10 +16,11 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
-    ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, Clock, Committed, CreateKey,
-    DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, Lease, LedgerFilter,
-    LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolFreeze, PoolRow,
-    PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SystemClock,
+    ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges, Clock, Committed,
+    CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
+    LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
+    PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SwitchPool,
+    SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -28,7 +29,7 @@ use crate::error::Driver;
 use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
-use crate::{acts, audit, campaign, cases, keys, migrate, query, queue, settlement};
+use crate::{acts, audit, campaign, cases, catalog, keys, migrate, query, queue, settlement};
 
 /// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
 pub(crate) const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -178,9 +179,9 @@ impl Store for SqliteStore {
         self.writer.call(move |db| campaign::switch(db, &switch, clock.now())).await
     }
 
-    async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
+    async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error> {
         let clock = Arc::clone(&self.clock);
-        self.writer.call(move |db| campaign::freeze_pool(db, &freeze, clock.now())).await
+        self.writer.call(move |db| campaign::switch_pool(db, &switch, clock.now())).await
     }
 
     async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
@@ -235,6 +236,10 @@ impl Store for SqliteStore {
     async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {
         let clock = Arc::clone(&self.clock);
         self.writer.call(move |db| cases::resolve(db, &resolve, clock.now())).await
+    }
+
+    async fn catalog(&self, since: Option<u64>) -> Result<CatalogChanges, Error> {
+        self.readers.read(move |db| catalog::changes(db, since)).await
     }
 
     async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error> {

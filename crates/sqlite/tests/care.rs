@@ -37,6 +37,7 @@ async fn open_pool(store: &SqliteStore, number: u128) {
         supply: 10,
         buckets: 2,
         path: stock::Path::Batched,
+        routing: stock::Routing::OrderHash,
         signed: Signed::new("op", ""),
     });
     store.commit(Batch { locks: LockSet::default(), commands: Arc::new(vec![open]) }).await.unwrap();

@@ -61,6 +61,7 @@ async fn sell(store: &SqliteStore) {
         supply: 10,
         buckets: 1,
         path: stock::Path::Batched,
+        routing: stock::Routing::OrderHash,
         signed,
     });
     let place = Command::Place(Arc::new(Place {
@@ -173,8 +174,8 @@ async fn the_database_forbids_what_no_code_may_do() {
             "UNIQUE constraint failed",
         ),
         (
-            "INSERT INTO pool SELECT randomblob(16), campaign_id, sku, location, buckets, opening_supply, frozen, \
-          path, routing FROM pool",
+            "INSERT INTO pool (id, campaign_id, sku, location, buckets, opening_supply, frozen) \
+             SELECT randomblob(16), campaign_id, sku, location, buckets, opening_supply, frozen FROM pool",
             "UNIQUE constraint failed",
         ),
     ] {

@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use holdfast_core::campaign::Campaign;
-use holdfast_core::command::{AdjustmentKind, Command, How, OrderAction, Outcome, Signed, Via};
+use holdfast_core::command::{AdjustmentKind, ChangePool, Command, How, OrderAction, Outcome, Signed, Via};
 use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, PoolId};
 use holdfast_core::time::Timestamp;
 
 use crate::authority::ResolveCase;
-use crate::contract::{PoolFreeze, SwitchCampaign};
+use crate::contract::{SwitchCampaign, SwitchPool};
 use crate::keys::{KeyId, KeyRow, Scope};
 
 /// What an act was about.
@@ -66,6 +66,13 @@ impl Act {
         Self { about, action, operator: empty(), reason: empty(), detail, via: via.cloned() }
     }
 
+    fn of_pool(pool: PoolId, action: &'static str, detail: String, signed: &Signed) -> Self {
+        // Who named no operator acted under the name of the key, which the trail has beside it.
+        let is_key = signed.via.as_ref().is_some_and(|via| via.key == signed.actor);
+        let operator = if is_key { "" } else { &signed.actor };
+        Self::new(About::Pool(pool), action, detail, signed.via.as_ref()).by(operator, &signed.reason)
+    }
+
     fn by(self, operator: &str, reason: &str) -> Self {
         Self { operator: operator.into(), reason: reason.into(), ..self }
     }
@@ -92,10 +99,9 @@ impl Act {
         act.by(set.operator.as_str(), &set.reason)
     }
 
-    /// A pool was frozen or the freeze undone.
-    pub fn freeze(set: &PoolFreeze) -> Self {
-        let action = if set.frozen { "freeze" } else { "unfreeze" };
-        let act = Self::new(About::Pool(set.id), action, String::new(), set.via.as_ref());
+    /// A switch was set on a pool.
+    pub fn switch_pool(set: &SwitchPool) -> Self {
+        let act = Self::new(About::Pool(set.id), set.switch.as_str(), String::new(), set.via.as_ref());
         act.by(set.operator.as_str(), &set.reason)
     }
 
@@ -126,7 +132,7 @@ impl Act {
     /// What a command of an operator did; none if it did nothing, or is no operator's.
     pub fn of_command(command: &Command, outcome: &Outcome) -> Option<Self> {
         match (command, outcome) {
-            (Command::OpenPool(open), Outcome::Pool { pool, created: true, .. }) => {
+            (Command::OpenPool(open), Outcome::Pool { pool, how: How::Created, .. }) => {
                 let detail = format!(
                     "{} at {}, supply {}, buckets {}",
                     open.sku, open.location, open.supply, open.buckets
@@ -140,8 +146,20 @@ impl Act {
                     AdjustmentKind::Adjust => "adjust",
                 };
                 let detail = format!("{:+}, adjustment {}", adjust.delta, adjust.adjustment_id);
-                let act = Self::new(About::Pool(adjust.pool), action, detail, adjust.signed.via.as_ref());
-                Some(act.by(&adjust.signed.actor, &adjust.signed.reason))
+                Some(Self::of_pool(adjust.pool, action, detail, &adjust.signed))
+            }
+            (Command::ChangePool(change), Outcome::Pool { how: How::Changed, .. }) => {
+                Some(Self::of_pool(change.pool, "change_pool", told(change), &change.signed))
+            }
+            (Command::Transfer(transfer), Outcome::Transferred { repeated: false }) => {
+                let detail = format!(
+                    "{} to pool {}, transfer {}",
+                    transfer.quantity, transfer.to.pool, transfer.transfer_id
+                );
+                Some(Self::of_pool(transfer.from.pool, "transfer", detail, &transfer.signed))
+            }
+            (Command::Sweep(sweep), Outcome::Pool { how: How::Changed, .. }) => {
+                Some(Self::of_pool(sweep.pool, "sweep", format!("sweep {}", sweep.id), &sweep.signed))
             }
             (Command::Order(change), Outcome::Order { order, how: How::Created | How::Changed, .. }) => {
                 let action = operator_action(&change.action)?;
@@ -149,9 +167,37 @@ impl Act {
                 let Signed { actor, reason, via } = &change.signed;
                 Some(Self::new(about, action, String::new(), via.as_ref()).by(actor, reason))
             }
-            (Command::Place(_) | Command::Order(_) | Command::OpenPool(_) | Command::Adjust(_), _) => None,
+            (
+                Command::Place(_)
+                | Command::Order(_)
+                | Command::OpenPool(_)
+                | Command::ChangePool(_)
+                | Command::Adjust(_)
+                | Command::Transfer(_)
+                | Command::Sweep(_),
+                _,
+            ) => None,
         }
     }
+}
+
+/// What a change of a pool asked for, field by field.
+fn told(change: &ChangePool) -> String {
+    // Taken apart whole: a field that comes later must be named here.
+    let ChangePool { pool: _, path, routing, weights, buckets, max_concurrency, cache_fallback, signed: _ } =
+        change;
+    let named = [
+        path.map(|path| format!("path {}", path.as_str())),
+        routing.map(|routing| format!("routing {}", routing.as_str())),
+        buckets.map(|buckets| format!("buckets {buckets}")),
+        weights.as_ref().map(|weights| format!("weights {weights:?}")),
+        max_concurrency.map(|max| match max {
+            Some(max) => format!("max_concurrency {max}"),
+            None => "max_concurrency none".to_owned(),
+        }),
+        cache_fallback.map(|fallback| format!("cache_fallback {}", fallback.as_str())),
+    ];
+    named.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The word for what only operators do to orders.

@@ -12,12 +12,13 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::{Bucket, BucketKey};
+use holdfast_core::stock::{Bucket, BucketKey, PoolSwitch};
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 
 use crate::acts::{ActFilter, ActId, ActRow};
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
+use crate::catalog::CatalogChanges;
 use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::queue::{Lease, QueuePlace};
@@ -116,13 +117,13 @@ pub struct SwitchCampaign {
     pub via: Option<Arc<Via>>,
 }
 
-/// A pool to freeze or unfreeze.
+/// A switch to set on a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolFreeze {
+pub struct SwitchPool {
     /// Which pool.
     pub id: PoolId,
-    /// Frozen or not.
-    pub frozen: bool,
+    /// Which switch.
+    pub switch: PoolSwitch,
     /// Who.
     pub operator: Operator,
     /// Why.
@@ -147,8 +148,8 @@ pub trait Store: Send + Sync + 'static {
     /// Sets a switch and records who did it and why. Idempotent. When it returns, it holds exactly.
     async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error>;
 
-    /// Freezes or unfreezes a pool and records who did it and why. Idempotent.
-    async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error>;
+    /// Sets a switch on a pool and records who did it and why. Idempotent. When it returns, it holds exactly.
+    async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error>;
 
     /// Makes a key and records who did it.
     async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error>;
@@ -186,6 +187,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Decides on a case and records who did it and why. Idempotent.
     async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error>;
+
+    /// What changed since a version of the catalog, oldest first; nothing if none is named: then only which
+    /// version it has now. Every write of a campaign or a pool, but not of its balances, gives the row the
+    /// next version in its own transaction. A small read where nothing changed: every node asks several times
+    /// a second.
+    async fn catalog(&self, since: Option<u64>) -> Result<CatalogChanges, Error>;
 
     /// A campaign with its totals.
     async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error>;

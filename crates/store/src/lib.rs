@@ -7,6 +7,7 @@
 mod acts;
 mod authority;
 mod bare;
+mod catalog;
 mod clock;
 #[cfg(feature = "conformance")]
 #[expect(
@@ -32,8 +33,9 @@ mod transit;
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
 pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 pub use bare::BareHold;
+pub use catalog::{CATALOG_PAGE_MAX, CatalogChanges};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
+pub use contract::{Balance, Batch, Committed, PutCampaign, Store, SwitchCampaign, SwitchPool};
 pub use error::Error;
 pub use failpoint::Failpoints;
 pub use keys::{

@@ -2,6 +2,7 @@
 //! checked against, and what the engine's tests run on, with faults on request.
 
 mod cases;
+mod catalog;
 mod commit;
 mod queue;
 mod settlement;
@@ -16,9 +17,11 @@ use async_trait::async_trait;
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::campaign::{Campaign, Policy};
 use holdfast_core::case::Case;
-use holdfast_core::command::{Adjust, Command};
+use holdfast_core::command::{Adjust, Command, Transfer};
 use holdfast_core::decide::decide;
-use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, EventId, OrderId, OrderKey, PoolId, Provider};
+use holdfast_core::id::{
+    AdjustmentId, CampaignId, CaseId, EventId, OrderId, OrderKey, PoolId, Provider, TransferId,
+};
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Recount;
 use holdfast_core::order::{Order, Usage};
@@ -31,8 +34,9 @@ use tokio::sync::Notify;
 
 use crate::acts::{About, Act, ActFilter, ActId, ActRow};
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
+use crate::catalog::CatalogChanges;
 use crate::clock::Clock;
-use crate::contract::{Balance, Batch, Committed, PoolFreeze, PutCampaign, Store, SwitchCampaign};
+use crate::contract::{Balance, Batch, Committed, PutCampaign, Store, SwitchCampaign, SwitchPool};
 use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::queue::{Lease, QueuePlace};
@@ -67,6 +71,8 @@ struct Rows {
     usage: BTreeMap<UsageKey, Usage>,
     payments: BTreeMap<(Provider, EventId), PaymentRow>,
     adjustments: BTreeMap<AdjustmentId, Adjust>,
+    transfers: BTreeMap<TransferId, Transfer>,
+    catalog: catalog::Versions,
     trail: trail::Trail,
     own: cases::Own,
     leases: queue::Leases,
@@ -239,6 +245,7 @@ impl Store for ModelStore {
             rows.recount(&before.policy, &mut campaign);
         }
         let campaign = Arc::new(campaign);
+        rows.catalog.campaign_changed(&id);
         rows.campaigns.insert(id, Arc::clone(&campaign));
         if let Some(act) = Act::put_campaign(before.as_deref(), &campaign, via.as_ref()) {
             rows.record(&act, now);
@@ -260,20 +267,15 @@ impl Store for ModelStore {
             changed.switches = after;
             changed.updated_at = now;
             let campaign = Arc::clone(campaign);
+            rows.catalog.campaign_changed(&switch.id);
             rows.record(&Act::switch(&switch), now);
             return Ok(Ok(campaign));
         }
         Ok(Ok(Arc::clone(campaign)))
     }
 
-    async fn freeze_pool(&self, freeze: PoolFreeze) -> Result<Result<PoolRow, Refusal>, Error> {
-        let mut rows = self.rows();
-        if let Some(pool) = rows.pools.get_mut(&freeze.id).filter(|pool| pool.frozen != freeze.frozen) {
-            pool.frozen = freeze.frozen;
-            let now = self.clock.now();
-            rows.record(&Act::freeze(&freeze), now);
-        }
-        Ok(rows.pool_row(freeze.id).ok_or(Refusal::UnknownPool))
+    async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error> {
+        Ok(self.rows().switch_pool(&switch, self.clock.now()))
     }
 
     async fn create_key(&self, create: CreateKey) -> Result<Result<KeyRow, KeyRefusal>, Error> {
@@ -337,6 +339,10 @@ impl Store for ModelStore {
             }
             case
         }))
+    }
+
+    async fn catalog(&self, since: Option<u64>) -> Result<CatalogChanges, Error> {
+        Ok(self.rows().catalog_since(since))
     }
 
     async fn campaign(&self, id: CampaignId) -> Result<Option<CampaignTotals>, Error> {

@@ -26,15 +26,16 @@ pub use key::{ActView, CreateKeyRequest, CreatedKeyView, KeyView};
 pub use kind::{BilingualView, ProblemKindView};
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
 pub use request::{
-    AdjustPoolRequest, CancelLine, CancelRequest, KeyLimits, Money, OpenPoolRequest, PaymentAttemptRequest,
-    PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest, PolicyRequest, PutCampaignRequest,
-    RefundLine, RefundRequest, ResolveOrderRequest, SwitchRequest,
+    AdjustPoolRequest, CancelLine, CancelRequest, ChangePoolRequest, KeyLimits, Money, OpenPoolRequest,
+    PaymentAttemptRequest, PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest,
+    PolicyRequest, PutCampaignRequest, RefundLine, RefundRequest, ResolveOrderRequest, SweepRequest,
+    SwitchRequest, TransferEnd, TransferRequest,
 };
 pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView, SettlementView};
 pub use view::{
     AdjustmentView, AllocationView, AvailabilityView, BatchResult, BatchView, BucketView, CampaignView,
     HealthView, LedgerEntryView, LineView, NotificationView, OrderView, Page, PaymentView, PolicyView,
-    PoolView, QueueView, RefundDuePaymentView, RefundDueView, TotalsView,
+    PoolView, QueueView, RefundDuePaymentView, RefundDueView, TotalsView, TransferView,
 };
 
 /// A word of a closed vocabulary (a state, a reason, an action) as spelled in JSON. Text, not an enum:

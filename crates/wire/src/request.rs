@@ -212,6 +212,96 @@ pub struct AdjustPoolRequest {
     pub bucket: Option<u32>,
 }
 
+/// `PATCH /v1/pools/{id}`: changes how orders come to a pool, while it sells. What is absent stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChangePoolRequest {
+    /// How orders reach the authority.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(schema_with = words::path))]
+    pub path: Option<String>,
+    /// Which bucket an order tries first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(schema_with = words::routing))]
+    pub routing: Option<String>,
+    /// How many buckets; a pool only grows. New ones are empty and have weight 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 256))]
+    pub buckets: Option<u32>,
+    /// The weight of every bucket, by its number, as many as there are after the change; at least one is not
+    /// 0. A bucket of weight 0 gets no new orders while another has enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(schema_with = words::weights))]
+    pub weights: Option<Vec<u32>>,
+    /// Most orders that a node places at the same time; 0: none. `null` (`Some(None)`) takes the limit away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<u32>, minimum = 0, maximum = 4_294_967_295_u64))]
+    pub max_concurrency: Option<Option<u32>>,
+    /// What a pool on the cached path does while its cache cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(schema_with = words::cache_fallback))]
+    pub cache_fallback: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
+    pub reason: Option<String>,
+    /// Who; the key's name if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+    pub operator: Option<String>,
+}
+
+/// `POST /v1/pools/{id}/sweep`: gathers a pool's available units in one bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SweepRequest {
+    /// Why.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
+    pub reason: String,
+    /// Who.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+    pub operator: String,
+    /// Into which bucket; absent: the fullest of those that routing chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 255))]
+    pub bucket: Option<u32>,
+}
+
+/// One end of a transfer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TransferEnd {
+    /// The pool.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
+    pub pool_id: String,
+    /// One bucket; absent: from the fullest first, to the emptiest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 255))]
+    pub bucket: Option<u32>,
+}
+
+/// `POST /v1/transfers`: moves available units to another pool or bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TransferRequest {
+    /// The business key, global.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+    pub transfer_id: String,
+    /// Where from.
+    pub from: TransferEnd,
+    /// Where to: another pool, or another bucket of the same.
+    pub to: TransferEnd,
+    /// How many units.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1_000_000_000_000_u64))]
+    pub quantity: u64,
+    /// Why.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
+    pub reason: String,
+    /// Who.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+    pub operator: String,
+}
+
 /// One line of an order to place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -308,6 +308,15 @@ pub struct PoolView {
     pub sold: u64,
     /// No stock moves out.
     pub frozen: bool,
+    /// Nothing is sold from it any more.
+    #[serde(default)]
+    pub retired: bool,
+    /// Most orders that a node places at the same time; null: no limit of the pool's own.
+    #[serde(default)]
+    pub max_concurrency: Option<u32>,
+    /// What it does on the cached path while its cache cannot be used.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub cache_fallback: Word,
     /// Its buckets, ascending.
     pub buckets: Vec<BucketView>,
 }
@@ -359,6 +368,23 @@ pub struct AdjustmentView {
     pub state: Word,
     /// The pool after it.
     pub pool: PoolView,
+}
+
+/// What became of a transfer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TransferView {
+    /// The business key.
+    pub transfer_id: String,
+    /// `applied`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub state: Word,
+    /// How many units moved.
+    pub quantity: u64,
+    /// The pool that gave them, as it is now.
+    pub from: PoolView,
+    /// The pool that has them, as it is now.
+    pub to: PoolView,
 }
 
 /// What became of a payment notice.

@@ -46,11 +46,31 @@ pub(crate) fn review_end() -> Object {
 }
 
 pub(crate) fn path() -> Object {
-    optional(&["batched", "queued"], "How orders reach the authority.")
+    optional(&["direct", "batched", "queued"], "How orders reach the authority.")
 }
 
 pub(crate) fn routing() -> Object {
-    optional(&["order_hash"], "Which bucket an order tries first.")
+    let words = ["order_hash", "round_robin", "random", "account_hash", "node_affinity"];
+    optional(&words, "Which bucket an order tries first.")
+}
+
+pub(crate) fn cache_fallback() -> Object {
+    optional(&["authority", "refuse"], "What a pool does while its cache cannot be used.")
+}
+
+/// One weight a bucket.
+pub(crate) fn weights() -> Array {
+    let weight = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .minimum(Some(0))
+        .maximum(Some(10_000));
+    ArrayBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
+        .items(weight)
+        .min_items(Some(1))
+        .max_items(Some(256))
+        .description(Some("The weight of every bucket, by its number; at least one is not 0."))
+        .build()
 }
 
 pub(crate) fn adjustment_kind() -> Object {

@@ -130,6 +130,7 @@ impl Sale {
             supply,
             buckets: 1,
             path: stock::Path::Batched,
+            routing: stock::Routing::OrderHash,
             signed,
         };
         let outcome = self.engine.open_pool(open).await?;

@@ -8,6 +8,7 @@ mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use crate::campaign::{Campaign, Policy};
 use crate::id::{CampaignId, Location, OrderId, PoolId, Sku};
@@ -16,7 +17,8 @@ use crate::ledger::{Action, Entry};
 use crate::limit::{Ceilings, Limited, Limits, limited_of};
 use crate::order::{Order, Usage};
 use crate::snapshot::{PaymentRow, UsageKey};
-use crate::stock::{Bucket, BucketKey, Pool};
+use crate::stock::{Bucket, BucketKey, Delta, Pool};
+use crate::time::Timestamp;
 
 /// Most breaches that a report names; all are counted.
 pub const BREACHES_MAX: usize = 1_000;
@@ -92,7 +94,38 @@ pub struct Auditor {
     keys: BTreeSet<u64>,
     usage: BTreeMap<UsageKey, Usage>,
     events: BTreeMap<OrderId, i64>,
-    transfers: BTreeMap<String, i64>,
+    transfers: BTreeMap<TransferKey, Moved>,
+}
+
+/// What the entries of one transfer have in common: source, business number, and the time of their one
+/// transaction.
+type TransferKey = (Arc<str>, Arc<str>, Timestamp);
+
+/// The entries of one transfer.
+#[derive(Debug, Default)]
+struct Moved {
+    /// Outs and ins by their units: an out waits for its in, and the other way round.
+    unpaired: BTreeMap<u64, i64>,
+    /// An entry moved something else than available units out or in.
+    is_odd: bool,
+}
+
+impl Moved {
+    fn add(&mut self, entry: &Entry) {
+        let Delta { available, held, sold } = entry.delta;
+        let (expected, step) = if entry.action == Action::TransferOut { (-1, 1) } else { (1, -1) };
+        self.is_odd |= available.signum() != expected || held != 0 || sold != 0;
+        add(self.unpaired.entry(available.unsigned_abs()).or_default(), step);
+    }
+
+    /// What is wrong with it, if something is.
+    fn breach(&self) -> Option<String> {
+        let alone: Vec<_> = self.unpaired.iter().filter(|(_, count)| **count != 0).collect();
+        if !alone.is_empty() {
+            return Some(format!("outs less ins, by units: {alone:?}"));
+        }
+        self.is_odd.then(|| "an entry that moves no available units its way".to_owned())
+    }
 }
 
 impl Auditor {
@@ -214,8 +247,8 @@ impl Auditor {
             );
         }
         if matches!(entry.action, Action::TransferOut | Action::TransferIn) {
-            let sum = self.transfers.entry(entry.business_no.to_string()).or_default();
-            add(sum, entry.delta.supply_change());
+            let key = (Arc::clone(&entry.source), Arc::clone(&entry.business_no), entry.at);
+            self.transfers.entry(key).or_default().add(entry);
         }
         self.current = Some((bucket, sums));
     }
@@ -345,9 +378,15 @@ impl Auditor {
                 );
             }
         }
-        for (transfer, sum) in std::mem::take(&mut self.transfers) {
-            if sum != 0 {
-                self.breach(Invariant::TransfersPair, format!("transfer {transfer}"), 0, sum);
+        for ((source, business_no, at), moved) in std::mem::take(&mut self.transfers) {
+            if let Some(actual) = moved.breach() {
+                let subject = format!("{source} {business_no} at {at}");
+                self.breach(
+                    Invariant::TransfersPair,
+                    subject,
+                    "an in for every out, in one transaction",
+                    actual,
+                );
             }
         }
         self.report

@@ -99,9 +99,10 @@ impl Working {
         Ok(())
     }
 
-    /// Whether every line names a pool that is there.
+    /// Whether every line names a pool that is there and not retired.
     pub(crate) fn check_known(&self, lines: &[Line]) -> Result<(), Refusal> {
-        match lines.iter().zip(1_u32..).find(|(line, _)| !self.rows.pools.contains_key(&line.pool)) {
+        let is_gone = |pool: &PoolId| self.rows.pools.get(pool).is_none_or(|pool| pool.retired);
+        match lines.iter().zip(1_u32..).find(|(line, _)| is_gone(&line.pool)) {
             Some((_, line)) => Err(Refusal::UnknownSku { line }),
             None => Ok(()),
         }

@@ -75,6 +75,11 @@ impl Working {
         let Some(campaign) = self.campaign(&order.key.campaign).cloned() else {
             return Ok(Retake::Impossible);
         };
+        // A retired pool gives nothing again, frozen or not.
+        let is_retired = |line: &Line| self.rows.pools.get(&line.pool).is_some_and(|pool| pool.retired);
+        if order.lines.iter().any(is_retired) {
+            return Ok(Retake::Impossible);
+        }
         let frozen = |pool| self.rows.pools.get(&pool).is_none_or(|p| p.frozen);
         if self.rows.halted || campaign.switches.frozen || order.lines.iter().any(|line| frozen(line.pool)) {
             return Ok(Retake::Frozen);

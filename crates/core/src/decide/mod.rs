@@ -8,6 +8,7 @@ mod allocate;
 mod effects;
 mod facts;
 mod place;
+mod pool;
 mod stock;
 mod transition;
 
@@ -19,14 +20,14 @@ use std::sync::Arc;
 
 use crate::campaign::{Campaign, Policy};
 use crate::case::Case;
-use crate::command::{Adjust, Command, Outcome};
+use crate::command::{Adjust, Command, Outcome, Transfer};
 use crate::id::{CampaignId, CaseId, OrderId, PoolId};
 use crate::ledger::{Action, Entry};
 use crate::limit::limited_of;
 use crate::order::{Order, State, Usage};
 use crate::refusal::Refusal;
 use crate::snapshot::{BucketChange, Changes, OrderChange, PaymentRow, Snapshot, UsageKey};
-use crate::stock::{Bucket, BucketKey, Delta, Pool};
+use crate::stock::{Bucket, BucketKey, Delta};
 use crate::time::Timestamp;
 
 /// Outcomes, one a command in order, and what to write.
@@ -79,11 +80,14 @@ pub(crate) struct Working {
     /// Sequences that the bucket rows had when they were read; none: they did not exist.
     base_buckets: BTreeMap<BucketKey, Option<u64>>,
     entries: Vec<Entry>,
-    new_pools: Vec<Pool>,
+    new_pools: BTreeSet<PoolId>,
+    changed_pools: BTreeSet<PoolId>,
+    changed_weights: BTreeSet<BucketKey>,
     dirty_usage: BTreeSet<UsageKey>,
     new_payments: Vec<PaymentRow>,
     new_adjustments: Vec<Adjust>,
     new_cases: BTreeMap<CaseId, Case>,
+    new_transfers: Vec<Transfer>,
 }
 
 impl Working {
@@ -94,11 +98,14 @@ impl Working {
             base_orders: BTreeMap::new(),
             base_buckets: BTreeMap::new(),
             entries: Vec::new(),
-            new_pools: Vec::new(),
+            new_pools: BTreeSet::new(),
+            changed_pools: BTreeSet::new(),
+            changed_weights: BTreeSet::new(),
             dirty_usage: BTreeSet::new(),
             new_payments: Vec::new(),
             new_adjustments: Vec::new(),
             new_cases: BTreeMap::new(),
+            new_transfers: Vec::new(),
         }
     }
 
@@ -107,13 +114,24 @@ impl Working {
             Command::Place(place) => self.place(place),
             Command::Order(command) => self.change(command),
             Command::OpenPool(open) => self.open_pool(open),
+            Command::ChangePool(change) => self.change_pool(change),
             Command::Adjust(adjust) => self.adjust(adjust),
+            Command::Transfer(transfer) => self.transfer(transfer),
+            Command::Sweep(sweep) => self.sweep(sweep),
         }
     }
 
     fn into_changes(self) -> Changes {
-        let Self { rows, base_orders, base_buckets, dirty_usage, .. } = self;
+        let Self { rows, base_orders, base_buckets, dirty_usage, new_pools, .. } = self;
+        let pools = |ids: BTreeSet<PoolId>| {
+            ids.iter().filter_map(|id| rows.pools.get(id).cloned()).collect::<Vec<_>>()
+        };
+        let was_there = |key: &BucketKey| base_buckets.get(key) != Some(&None);
+        let weights = self.changed_weights.into_iter().filter(was_there);
         Changes {
+            weights: weights.filter_map(|key| Some((key, rows.buckets.get(&key)?.weight))).collect(),
+            changed_pools: pools(self.changed_pools.difference(&new_pools).copied().collect()),
+            pools: pools(new_pools),
             orders: base_orders
                 .into_iter()
                 .filter_map(|(id, base_version)| {
@@ -127,7 +145,6 @@ impl Working {
                     rows.buckets.get(&key).map(|bucket| BucketChange { bucket: *bucket, base_seq })
                 })
                 .collect(),
-            pools: self.new_pools,
             usage: dirty_usage
                 .into_iter()
                 .map(|key| {
@@ -138,6 +155,7 @@ impl Working {
             payments: self.new_payments,
             adjustments: self.new_adjustments,
             cases: self.new_cases.into_values().collect(),
+            transfers: self.new_transfers,
         }
     }
 
@@ -156,8 +174,12 @@ impl Working {
         self.rows.buckets.range(from..=to).map(|(_, bucket)| bucket)
     }
 
+    /// Whether every bucket that the pool has now is locked. It may have grown while the locks were waited
+    /// for; then more of it must be locked before anything is said of all of it.
     pub(crate) fn is_complete(&self, pool: PoolId) -> bool {
-        self.rows.complete.contains(&pool)
+        let locked = self.locked_buckets(pool).count();
+        let has = self.rows.pools.get(&pool).map(|pool| pool.buckets);
+        has.is_some_and(|buckets| usize::try_from(buckets) == Ok(locked))
     }
 
     pub(crate) fn pool_buckets(&self, pool: PoolId) -> Vec<Bucket> {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::command::{Adjust, AdjustmentKind, OpenPool, Outcome};
+use crate::command::{Adjust, AdjustmentKind, How, OpenPool, Outcome, Signed};
 use crate::ledger::Action;
 use crate::order::Shortage;
 use crate::refusal::Refusal;
-use crate::stock::{BALANCE_MAX, Bucket, BucketKey, Delta, Pool, split_supply};
+use crate::stock::{BALANCE_MAX, Bucket, BucketKey, CacheFallback, Delta, Opening, Pool, split_supply};
 
+use super::pool::no_such_bucket;
 use super::{Blocked, Deltas, Note, Working, blocked};
 
 impl Working {
@@ -15,21 +16,21 @@ impl Working {
         if !self.rows.campaigns.contains_key(&open.campaign) {
             return Outcome::refused(Refusal::UnknownCampaign);
         }
+        let opening =
+            Opening { supply: open.supply, buckets: open.buckets, path: open.path, routing: open.routing };
         let address = (open.campaign.clone(), open.sku.clone(), open.location.clone());
         if let Some(id) = self.rows.pool_addresses.get(&address) {
             let Some(pool) = self.rows.pools.get(id).cloned() else {
                 return Outcome::Elsewhere(vec![*id]);
             };
-            let same =
-                pool.opening_supply == open.supply && pool.buckets == open.buckets && pool.path == open.path;
-            if !same {
+            if pool.opening != opening {
                 return Outcome::refused(Refusal::Conflict("the pool was opened with other content"));
             }
             if !self.is_complete(pool.id) {
                 return Outcome::Elsewhere(vec![pool.id]);
             }
             let buckets = self.pool_buckets(pool.id);
-            return Outcome::Pool { pool, buckets, created: false };
+            return Outcome::Pool { pool, buckets, how: How::Repeated };
         }
         let pool = Pool {
             id: open.id,
@@ -37,38 +38,50 @@ impl Working {
             sku: open.sku.clone(),
             location: open.location.clone(),
             buckets: open.buckets,
+            opening,
             path: open.path,
-            opening_supply: open.supply,
+            routing: open.routing,
+            max_concurrency: None,
+            cache_fallback: CacheFallback::Authority,
             frozen: false,
+            retired: false,
         };
-        let mut deltas = Deltas::new();
         if open.supply > BALANCE_MAX {
             return blocked(Blocked::Impossible);
         }
-        for (number, share) in (0_u32..).zip(split_supply(open.supply, open.buckets)) {
-            let key = BucketKey { pool: pool.id, number };
-            self.rows.buckets.insert(key, Bucket::empty(key));
-            self.base_buckets.insert(key, None);
-            deltas.insert(key, Delta::supply(i64::try_from(share).unwrap_or(i64::MAX)));
-        }
-        self.rows.complete.insert(pool.id);
-        self.rows.pool_addresses.insert(address, pool.id);
-        self.rows.pools.insert(pool.id, pool.clone());
-        let note = Note {
-            action: Action::Opening,
-            source: Arc::from("pool"),
-            actor: Arc::clone(&open.signed.actor),
-            reason: Arc::clone(&open.signed.reason),
-        };
-        let business_no = Arc::from(open.sku.as_str());
-        match self.post(&deltas, &note, &business_no, None) {
+        let shares = (0_u32..).zip(split_supply(open.supply, open.buckets));
+        match self.add_buckets(&pool, shares, &open.signed) {
             Ok(()) => {
-                let buckets = self.pool_buckets(pool.id);
-                self.new_pools.push(pool.clone());
-                Outcome::Pool { pool, buckets, created: true }
+                self.rows.pool_addresses.insert(address, pool.id);
+                self.rows.pools.insert(pool.id, pool.clone());
+                self.new_pools.insert(pool.id);
+                Outcome::Pool { buckets: self.pool_buckets(pool.id), pool, how: How::Created }
             }
             Err(why) => blocked(why),
         }
+    }
+
+    /// Adds buckets to a pool; the first entry of each is its opening, also with 0.
+    pub(super) fn add_buckets(
+        &mut self,
+        pool: &Pool,
+        shares: impl Iterator<Item = (u32, u64)>,
+        by: &Signed,
+    ) -> Result<(), Blocked> {
+        let mut deltas = Deltas::new();
+        for (number, share) in shares {
+            let key = BucketKey { pool: pool.id, number };
+            self.rows.buckets.insert(key, Bucket::empty(key));
+            self.base_buckets.insert(key, None);
+            deltas.insert(key, Delta::supply(signed(share)));
+        }
+        let note = Note {
+            action: Action::Opening,
+            source: Arc::from("pool"),
+            actor: Arc::clone(&by.actor),
+            reason: Arc::clone(&by.reason),
+        };
+        self.post(&deltas, &note, &Arc::from(pool.sku.as_str()), None)
     }
 
     pub(super) fn adjust(&mut self, adjust: &Adjust) -> Outcome {
@@ -79,11 +92,10 @@ impl Working {
             }
             return Outcome::Adjusted { buckets: self.pool_buckets(adjust.pool), repeated: true };
         }
-        let Some(pool) = self.rows.pools.get(&adjust.pool) else {
+        if !self.rows.pools.contains_key(&adjust.pool) {
             return Outcome::refused(Refusal::UnknownPool);
-        };
-        let frozen = pool.frozen || self.campaign(&pool.campaign).is_some_and(|c| c.switches.frozen);
-        if frozen && adjust.delta < 0 {
+        }
+        if adjust.delta < 0 && self.lets_nothing_out(adjust.pool) {
             return Outcome::refused(Refusal::Frozen);
         }
         if !self.is_complete(adjust.pool) {
@@ -119,10 +131,7 @@ impl Working {
         if let Some(number) = adjust.bucket {
             buckets.retain(|b| b.key.number == number);
             if buckets.is_empty() {
-                return Err(Refusal::InvalidValue {
-                    pointer: "/bucket".into(),
-                    why: "the pool has no such bucket",
-                });
+                return Err(no_such_bucket("/bucket"));
             }
         }
         let mut deltas = Deltas::new();
@@ -143,13 +152,17 @@ impl Working {
         for bucket in buckets {
             let part = rest.min(bucket.available);
             if part > 0 {
-                let part_signed = i64::try_from(part).unwrap_or(i64::MAX);
-                deltas.insert(bucket.key, Delta::supply(part_signed.saturating_neg()));
+                deltas.insert(bucket.key, Delta::supply(signed(part).saturating_neg()));
                 rest = rest.saturating_sub(part);
             }
         }
         Ok(deltas)
     }
+}
+
+/// Units as a change. Balances are bounded far below the end of an `i64`; one beyond it fits no balance.
+pub(super) fn signed(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
 }
 
 fn mismatch(sent: &Adjust, kept: &Adjust) -> Vec<String> {

@@ -69,7 +69,7 @@ struct Pair {
 
 impl Pair {
     fn new(policy: Policy, supplies: [(u64, u32); 3]) -> Self {
-        let model = Model::new(rules(&policy), START.0, &supplies.map(|(supply, _)| supply));
+        let model = Model::new(rules(&policy), START.0, &supplies);
         let mut db = Authority::new(policy);
         for (name, (supply, buckets)) in POOLS.iter().zip(supplies) {
             db.open_pool(name, supply, buckets);
@@ -140,6 +140,16 @@ impl Pair {
             Step::MarkRefunded(order, payments) => return model.mark_refunded(*order, payments),
             Step::Expire(order) => return model.expire(*order),
             Step::Adjust(id, pool, delta) => return model.adjust(*id, *pool, *delta),
+            Step::Transfer(id, from, to, quantity) => {
+                let there = || units_at(&self.db, *from, *to) >= *quantity;
+                return model.transfer(*id, *from, *to, *quantity, there);
+            }
+            Step::Sweep(pool, into) => {
+                return model.sweep(*pool, *into, || is_scattered(&self.db, *pool, *into));
+            }
+            Step::ChangePool(pool, buckets, weights) => {
+                return model.change_pool(*pool, *buckets, weights.as_deref());
+            }
             Step::PlaceAgain(_) | Step::Again => unreachable!("settled before"),
             Step::Wait(time) => model.now += time,
             Step::WaitFor(order, grace, by) => {
@@ -151,6 +161,7 @@ impl Pair {
             Step::Pause(on) => model.paused = *on,
             Step::Freeze(on) => model.frozen = *on,
             Step::FreezePool(pool, on) => model.pools[*pool].frozen = *on,
+            Step::RetirePool(pool) => model.pools[*pool].retired = true,
             Step::Close => model.closed = true,
         }
         self.db.clock = Timestamp(self.model.now);
@@ -158,7 +169,8 @@ impl Pair {
         self.db.campaign.switches.frozen = self.model.frozen;
         self.db.campaign.switches.closed = self.model.closed;
         for (name, pool) in POOLS.iter().zip(&self.model.pools) {
-            self.db.pools.get_mut(&pool_id(name)).unwrap().frozen = pool.frozen;
+            let row = self.db.pools.get_mut(&pool_id(name)).unwrap();
+            (row.frozen, row.retired) = (pool.frozen, pool.retired);
         }
         String::new()
     }
@@ -167,6 +179,8 @@ impl Pair {
         for (name, pool) in POOLS.iter().zip(&self.model.pools) {
             let expected = (pool.available, pool.held, pool.sold);
             assert_eq!(self.db.totals(pool_id(name)), expected, "pool {name} after {step:?}");
+            let weights = self.db.buckets.values().filter(|b| b.key.pool == pool_id(name)).map(|b| b.weight);
+            assert_eq!(weights.collect::<Vec<_>>(), pool.weights, "pool {name} after {step:?}");
         }
         assert_eq!(self.db.orders.len(), self.model.orders.len(), "orders after {step:?}");
         for (number, expected) in &self.model.orders {
@@ -193,6 +207,44 @@ fn is_of(step: &PlaceStep, limited: &Limited) -> bool {
     match limited {
         Limited::Account(account) => step.account == account_index(account.as_str()),
         Limited::Key(_, key) => step.device.map(device_key) == Some(*key),
+    }
+}
+
+/// Available units, by bucket, of a pool.
+fn shelf(db: &Authority, pool: usize) -> Vec<(u32, u64)> {
+    let id = pool_id(POOLS[pool]);
+    db.buckets.values().filter(|b| b.key.pool == id).map(|b| (b.key.number, b.available)).collect()
+}
+
+/// What a transfer can take: a bucket gives nothing to itself.
+fn units_at(db: &Authority, from: steps::Place, to: steps::Place) -> u64 {
+    let named = |number: u32| from.1.is_none_or(|only| only == number);
+    let other = |number: u32| from.0 != to.0 || to.1 != Some(number);
+    shelf(db, from.0)
+        .iter()
+        .filter(|(number, _)| named(*number) && other(*number))
+        .map(|(_, units)| units)
+        .sum()
+}
+
+/// Whether there are units outside the one bucket into which a sweep gathers.
+fn is_scattered(db: &Authority, pool: usize, into: Option<u32>) -> bool {
+    let filled: Vec<_> =
+        shelf(db, pool).into_iter().filter(|(_, units)| *units > 0).map(|(n, _)| n).collect();
+    match (into, &filled[..]) {
+        (Some(into), filled) => filled.iter().any(|number| *number != into),
+        (None, []) => false,
+        // Units in one bucket that routing does not choose are moved to one that it does.
+        (None, [only]) => {
+            let weights: Vec<_> = db
+                .buckets
+                .values()
+                .filter(|b| b.key.pool == pool_id(POOLS[pool]))
+                .map(|b| b.weight)
+                .collect();
+            weights[*only as usize] == 0
+        }
+        (None, _) => true,
     }
 }
 

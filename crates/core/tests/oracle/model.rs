@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::steps::{NoticeStep, PlaceStep};
+use crate::steps::{NoticeStep, Place, PlaceStep};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum St {
@@ -53,6 +53,8 @@ pub(crate) struct Pool {
     pub(crate) held: u64,
     pub(crate) sold: u64,
     pub(crate) frozen: bool,
+    pub(crate) retired: bool,
+    pub(crate) weights: Vec<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -104,6 +106,7 @@ pub(crate) struct Model {
     adjustments: BTreeMap<u32, (usize, i64)>,
     /// Orders with their cases.
     pub(crate) cases: BTreeSet<(u32, &'static str)>,
+    transfers: BTreeMap<u32, (Place, Place, u64)>,
 }
 
 fn say(text: &str) -> Answer {
@@ -182,19 +185,20 @@ fn add_due(due: &mut Vec<(usize, u32)>, notice: &NoticeStep) {
 }
 
 impl Model {
-    pub(crate) fn new(rules: Rules, now: i64, supplies: &[u64]) -> Self {
+    pub(crate) fn new(rules: Rules, now: i64, supplies: &[(u64, u32)]) -> Self {
         Self {
             rules,
             now,
             paused: false,
             frozen: false,
             closed: false,
-            pools: supplies.iter().map(|s| Pool { available: *s, ..Pool::default() }).collect(),
+            pools: supplies.iter().map(|(supply, buckets)| Pool::new(*supply, *buckets)).collect(),
             orders: BTreeMap::new(),
             events: BTreeMap::new(),
             first_success: BTreeMap::new(),
             adjustments: BTreeMap::new(),
             cases: BTreeSet::new(),
+            transfers: BTreeMap::new(),
         }
     }
 
@@ -294,7 +298,7 @@ impl Model {
             .iter()
             .map(|(pool, quantity)| Line { pool: *pool, quantity: u64::from(*quantity), refunded: 0 })
             .collect();
-        if lines.iter().any(|line| line.pool >= self.pools.len()) {
+        if lines.iter().any(|line| self.pools.get(line.pool).is_none_or(|pool| pool.retired)) {
             return refused("unknown_sku");
         }
         if step.hold.is_some_and(|s| i64::from(s) * 1_000_000 > self.rules.hold_max) {
@@ -488,3 +492,4 @@ impl Model {
 }
 
 mod money;
+mod moves;

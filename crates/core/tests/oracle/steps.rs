@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
-use holdfast_core::command::{Command, OrderAction};
+use holdfast_core::command::{ChangePool, Command, OrderAction};
 use holdfast_core::id::{AttemptId, EventId, HashedKey, LimitName};
 use holdfast_core::limit::Limits;
 use holdfast_core::order::{Notice, PaymentOutcome};
@@ -80,6 +80,12 @@ pub(crate) enum Step {
     MarkRefunded(u32, Vec<u32>),
     Expire(u32),
     Adjust(u32, usize, i64),
+    /// Its id, from, to and quantity.
+    Transfer(u32, Place, Place, u64),
+    /// A pool, and into which bucket.
+    Sweep(usize, Option<u32>),
+    /// A pool, how many buckets, and their weights.
+    ChangePool(usize, Option<u32>, Option<Vec<u32>>),
     /// Microseconds.
     Wait(i64),
     /// To the end of an order's hold, or of its grace, and some microseconds.
@@ -87,8 +93,12 @@ pub(crate) enum Step {
     Pause(bool),
     Freeze(bool),
     FreezePool(usize, bool),
+    RetirePool(usize),
     Close,
 }
+
+/// A pool and perhaps a bucket of it.
+pub(crate) type Place = (usize, Option<u32>);
 
 fn orders() -> impl Strategy<Value = u32> {
     1..5_u32
@@ -135,6 +145,18 @@ fn a_notice() -> impl Strategy<Value = Step> {
         })
 }
 
+/// What moves stock, and what changes the buckets.
+fn a_move() -> impl Strategy<Value = Step> {
+    let end = || (prop_oneof![30 => 0..3_usize, 1 => Just(3)], weighted(0.6, 0..4_u32));
+    let weights = vec(prop_oneof![1 => Just(0_u32), 3 => 1..5_u32], 1..5);
+    prop_oneof![
+        4 => (0..8_u32, end(), end(), 1..5_u64).prop_map(|(id, from, to, by)| Step::Transfer(id, from, to, by)),
+        2 => (0..4_usize, weighted(0.3, 0..4_u32)).prop_map(|(pool, into)| Step::Sweep(pool, into)),
+        2 => (0..4_usize, weighted(0.6, 1..5_u32), weighted(0.6, weights))
+            .prop_map(|(pool, buckets, weights)| Step::ChangePool(pool, buckets, weights)),
+    ]
+}
+
 fn a_step() -> impl Strategy<Value = Step> {
     let keeps = vec((prop_oneof![20 => 1..4_u32, 1 => 4..6_u32], 0..4_u32), 1..3);
     let refunds = vec((prop_oneof![20 => 1..3_u32, 1 => 3..6_u32], 1..3_u32), 1..3);
@@ -159,12 +181,15 @@ fn a_step() -> impl Strategy<Value = Step> {
         3 => (orders(), vec(0..5_u32, 0..3)).prop_map(|(o, ids)| Step::MarkRefunded(o, ids)),
         9 => orders().prop_map(Step::Expire),
         4 => (0..8_u32, 0..4_usize, delta).prop_map(|(id, pool, by)| Step::Adjust(id, pool, by)),
+        7 => a_move(),
         5 => wait.prop_map(Step::Wait),
         7 => (orders(), any::<bool>(), prop_oneof![Just(-1_i64), Just(0), Just(1)])
             .prop_map(|(o, grace, by)| Step::WaitFor(o, grace, by)),
         1 => prop::bool::weighted(0.3).prop_map(Step::Pause),
         1 => prop::bool::weighted(0.3).prop_map(Step::Freeze),
         2 => (0..3_usize, prop::bool::weighted(0.4)).prop_map(|(p, on)| Step::FreezePool(p, on)),
+        1 => (0..3_usize, prop::bool::weighted(0.2))
+            .prop_map(|(p, yes)| if yes { Step::RetirePool(p) } else { Step::FreezePool(p, false) }),
         1 => prop::bool::weighted(0.1).prop_map(|yes| if yes { Step::Close } else { Step::Pause(false) }),
     ]
 }
@@ -257,6 +282,16 @@ pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
         }
         Step::Expire(order) => on_order(*order, OrderAction::Expire),
         Step::Adjust(id, pool, delta) => adjust(&format!("j{id}"), pool_name(*pool), *delta, None),
+        Step::Transfer(id, from, to, quantity) => {
+            let end = |(pool, bucket): &Place| end(pool_name(*pool), *bucket);
+            transfer(&format!("t{id}"), end(from), end(to), *quantity)
+        }
+        Step::Sweep(pool, into) => sweep(7, pool_name(*pool), *into),
+        Step::ChangePool(pool, buckets, weights) => Command::ChangePool(ChangePool {
+            buckets: *buckets,
+            weights: weights.clone(),
+            ..no_change(pool_name(*pool))
+        }),
         Step::PlaceAgain(_)
         | Step::Again
         | Step::Wait(_)
@@ -264,6 +299,7 @@ pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
         | Step::Pause(_)
         | Step::Freeze(_)
         | Step::FreezePool(..)
+        | Step::RetirePool(_)
         | Step::Close => return None,
     })
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use holdfast_core::command::{
-    Adjust, AdjustmentKind, Command, Keep, OrderAction, OrderCommand, Place, PlaceLine, Signed,
+    Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction, OrderCommand, Place, PlaceLine, Signed,
+    Sweep, Transfer, TransferEnd,
 };
 use holdfast_core::id::*;
 use holdfast_core::limit::LimitKeys;
@@ -143,4 +144,31 @@ pub(crate) fn adjust(id: &str, name: &str, delta: i64, bucket: Option<u32>) -> C
         bucket,
         signed: signed(),
     })
+}
+
+pub(crate) fn end(name: &str, bucket: Option<u32>) -> TransferEnd {
+    TransferEnd { pool: pool_id(name), bucket }
+}
+
+pub(crate) fn transfer(id: &str, from: TransferEnd, to: TransferEnd, quantity: u64) -> Command {
+    let transfer_id = TransferId::new(id).unwrap();
+    Command::Transfer(Transfer { transfer_id, from, to, quantity, signed: signed() })
+}
+
+pub(crate) fn sweep(id: u128, name: &str, bucket: Option<u32>) -> Command {
+    Command::Sweep(Sweep { id: SweepId(id), pool: pool_id(name), bucket, signed: signed() })
+}
+
+/// A change of a pool that changes nothing yet.
+pub(crate) fn no_change(name: &str) -> ChangePool {
+    ChangePool {
+        pool: pool_id(name),
+        path: None,
+        routing: None,
+        weights: None,
+        buckets: None,
+        max_concurrency: None,
+        cache_fallback: None,
+        signed: signed(),
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::campaign::{Campaign, Policy, Switches};
 use holdfast_core::case::Case;
-use holdfast_core::command::{Adjust, Command, How, OpenPool, Outcome};
+use holdfast_core::command::{Adjust, Command, How, OpenPool, Outcome, Transfer};
 use holdfast_core::decide::decide;
 use holdfast_core::id::*;
 use holdfast_core::ledger::Entry;
@@ -18,7 +18,7 @@ use holdfast_core::limit::Ceilings;
 use holdfast_core::order::{Order, State, Usage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
-use holdfast_core::stock::{Bucket, BucketKey, Path, Pool};
+use holdfast_core::stock::{Bucket, BucketKey, Path, Pool, Routing};
 use holdfast_core::time::Timestamp;
 
 use build::{campaign_id, location, signed, sku};
@@ -39,6 +39,7 @@ pub(crate) struct Authority {
     pub(crate) payments: Vec<PaymentRow>,
     pub(crate) adjustments: BTreeMap<AdjustmentId, Adjust>,
     pub(crate) cases: BTreeMap<CaseId, Case>,
+    pub(crate) transfers: BTreeMap<TransferId, Transfer>,
 }
 
 impl Authority {
@@ -66,6 +67,7 @@ impl Authority {
             payments: Vec::new(),
             adjustments: BTreeMap::new(),
             cases: BTreeMap::new(),
+            transfers: BTreeMap::new(),
         }
     }
 
@@ -79,10 +81,11 @@ impl Authority {
             supply,
             buckets,
             path: Path::Batched,
+            routing: Routing::OrderHash,
             signed: signed(),
         };
         let outcome = self.send(&Command::OpenPool(open));
-        assert!(matches!(outcome, Outcome::Pool { created: true, .. }), "{outcome:?}");
+        assert!(matches!(outcome, Outcome::Pool { how: How::Created, .. }), "{outcome:?}");
         build::pool_id(name)
     }
 
@@ -117,7 +120,6 @@ impl Authority {
         let locked = |key: &BucketKey| locks.buckets.contains(key) || locks.pools.contains(&key.pool);
         snapshot.buckets =
             self.buckets.iter().filter(|(key, _)| locked(key)).map(|(k, b)| (*k, *b)).collect();
-        snapshot.complete = locks.pools.clone();
         let by_key = self.orders.values().filter(|order| needs.order_keys.contains(&order.key));
         for order in by_key.chain(needs.orders.iter().filter_map(|id| self.orders.get(id))) {
             snapshot.order_keys.insert(order.key.clone(), order.id);
@@ -158,12 +160,21 @@ impl Authority {
         }
         let known = |id: &&AdjustmentId| self.adjustments.get(*id).map(|row| ((*id).clone(), row.clone()));
         snapshot.adjustments = needs.adjustments.iter().filter_map(known).collect();
+        let known = |id: &&TransferId| self.transfers.get(*id).map(|row| ((*id).clone(), row.clone()));
+        snapshot.transfers = needs.transfers.iter().filter_map(known).collect();
         snapshot
     }
 
     fn write(&mut self, locked: &[BucketKey], changes: Changes) {
         for pool in changes.pools {
             assert!(self.pools.insert(pool.id, pool).is_none(), "a pool was opened twice");
+        }
+        for pool in changes.changed_pools {
+            assert!(self.pools.insert(pool.id, pool).is_some(), "a pool that changes is there");
+        }
+        for (key, weight) in changes.weights {
+            assert!(locked.contains(&key), "only locked buckets are written");
+            self.buckets.get_mut(&key).unwrap().weight = weight;
         }
         for entry in changes.entries {
             let ledger = self.entries.entry(entry.bucket).or_default();
@@ -177,6 +188,8 @@ impl Authority {
             assert_eq!(known, change.base_seq, "the bucket row is as it was read");
             assert!(known.is_none() || locked.contains(&key), "only locked buckets are written");
             assert!(self.pools.contains_key(&key.pool), "a bucket has a pool");
+            let weight = known.and(self.buckets.get(&key)).map_or(change.bucket.weight, |b| b.weight);
+            assert_eq!(change.bucket.weight, weight, "a weight is written as such");
             self.buckets.insert(key, change.bucket);
         }
         for change in changes.orders {
@@ -205,6 +218,9 @@ impl Authority {
                 self.adjustments.insert(row.adjustment_id.clone(), row).is_none(),
                 "one row an adjustment"
             );
+        }
+        for row in changes.transfers {
+            assert!(self.transfers.insert(row.transfer_id.clone(), row).is_none(), "one row a transfer");
         }
     }
 
@@ -265,9 +281,14 @@ pub(crate) fn answer(outcome: &Outcome) -> String {
             let repeated = if *repeated { " repeated" } else { "" };
             format!("refused {}{recorded}{repeated}", code(refusal))
         }
-        Outcome::Pool { created, .. } => if *created { "opened" } else { "opened before" }.to_owned(),
+        Outcome::Pool { how: How::Created, .. } => "pool opened".to_owned(),
+        Outcome::Pool { how: How::Changed, .. } => "pool changed".to_owned(),
+        Outcome::Pool { how: How::Repeated, .. } => "pool as it was".to_owned(),
         Outcome::Adjusted { repeated, .. } => {
             if *repeated { "adjusted before" } else { "adjusted" }.to_owned()
+        }
+        Outcome::Transferred { repeated } => {
+            if *repeated { "transferred before" } else { "transferred" }.to_owned()
         }
         Outcome::Miss(_) => "miss".to_owned(),
         Outcome::Elsewhere(_) => "elsewhere".to_owned(),

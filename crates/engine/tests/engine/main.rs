@@ -14,6 +14,7 @@ mod lanes;
 mod limits;
 mod measuring;
 mod placing;
+mod pools;
 mod queue;
 mod support;
 mod watching;

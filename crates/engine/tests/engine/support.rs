@@ -9,11 +9,11 @@ use holdfast_core::command::{How, OpenPool, OrderAction, Outcome, Signed};
 use holdfast_core::id::*;
 use holdfast_core::order::{Notice, Order, PaymentOutcome};
 use holdfast_core::refusal::Refusal;
-use holdfast_core::stock::Path;
+use holdfast_core::stock::{Path, PoolSwitch, Routing};
 use holdfast_core::time::Timestamp;
 use holdfast_engine::{Config, Engine, Error, IdSource, PlaceRequest, RequestedLine};
 use holdfast_store::model::ModelStore;
-use holdfast_store::{ManualClock, PoolFreeze, PutCampaign, Store, SwitchCampaign};
+use holdfast_store::{ManualClock, PutCampaign, Store, SwitchCampaign, SwitchPool};
 
 /// Ids that count up.
 struct Counter(AtomicU64);
@@ -57,6 +57,13 @@ impl Sale {
         sale
     }
 
+    /// Another node on the same authority.
+    pub(crate) fn another_node(&self) -> Self {
+        let ids = Arc::new(Counter(AtomicU64::new(1_000_000)));
+        let engine = Engine::new(self.store.clone(), ids, Config::default());
+        Self { engine, store: self.store.clone(), clock: self.clock.clone() }
+    }
+
     pub(crate) async fn switch(&self, switch: Switch) {
         let operator = Operator::new("op").unwrap();
         let switch = SwitchCampaign { id: campaign(), switch, operator, reason: String::new(), via: None };
@@ -73,8 +80,9 @@ impl Sale {
 
     pub(crate) async fn freeze(&self, pool: PoolId, frozen: bool) {
         let operator = Operator::new("op").unwrap();
-        let freeze = PoolFreeze { id: pool, frozen, operator, reason: String::new(), via: None };
-        self.engine.freeze_pool(freeze).await.unwrap().unwrap();
+        let switch = if frozen { PoolSwitch::Freeze } else { PoolSwitch::Unfreeze };
+        let set = SwitchPool { id: pool, switch, operator, reason: String::new(), via: None };
+        self.engine.switch_pool(set).await.unwrap().unwrap();
     }
 
     async fn pool_by(&self, path: Path, sku: &str, supply: u64, buckets: u32) -> PoolId {
@@ -86,6 +94,7 @@ impl Sale {
             supply,
             buckets,
             path,
+            routing: Routing::OrderHash,
             signed: signed(),
         };
         match self.engine.open_pool(open).await.unwrap() {

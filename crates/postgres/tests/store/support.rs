@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{Policy, Switch};
 use holdfast_core::command::{
-    Command, OpenPool, OrderAction, OrderCommand, Outcome, Place, PlaceLine, Signed,
+    Command, How, OpenPool, OrderAction, OrderCommand, Outcome, Place, PlaceLine, Signed,
 };
 use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderId, OrderKey, OrderNo, PoolId, Sku};
 use holdfast_core::snapshot::LockSet;
@@ -55,7 +55,7 @@ pub(crate) async fn shop(store: &dyn Store, policy: Policy, supply: u64, buckets
     put(store, policy).await;
     switch(store, Switch::Open).await;
     let outcome = commit(store, LockSet::default(), vec![pool(1, supply, buckets)]).await.unwrap();
-    assert!(matches!(outcome[0], Outcome::Pool { created: true, .. }), "{outcome:?}");
+    assert!(matches!(outcome[0], Outcome::Pool { how: How::Created, .. }), "{outcome:?}");
 }
 
 pub(crate) fn pool(number: u128, supply: u64, buckets: u32) -> Command {
@@ -67,6 +67,7 @@ pub(crate) fn pool(number: u128, supply: u64, buckets: u32) -> Command {
         supply,
         buckets,
         path: Path::Batched,
+        routing: holdfast_core::stock::Routing::OrderHash,
         signed: signed(),
     })
 }

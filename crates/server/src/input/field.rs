@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdfast_core::id::{
     Account, AdjustmentId, AttemptId, CampaignId, EventId, InvalidId, LimitKey, Location, Operator, OrderId,
-    OrderNo, PaymentId, PoolId, Provider, RefundId, Sku,
+    OrderNo, PaymentId, PoolId, Provider, RefundId, Sku, TransferId,
 };
 use holdfast_core::stock::QUANTITY_MAX;
 use holdfast_wire::Code;
@@ -59,7 +59,8 @@ text_ids!(
     PaymentId,
     Provider,
     RefundId,
-    Sku
+    Sku,
+    TransferId
 );
 
 /// An identifier that Holdfast makes: UUID text in its usual form.
@@ -116,6 +117,21 @@ impl Field for OrderIdField {
 
     fn read(&self, json: &Json<'_>) -> Result<OrderId, Fault> {
         order_id_of(text_of(json, self.code())?).ok_or_else(|| Fault::new(self.code(), "must be a UUID"))
+    }
+}
+
+/// The id of a pool.
+pub(crate) struct PoolIdField;
+
+impl Field for PoolIdField {
+    type Out = PoolId;
+
+    fn code(&self) -> Code {
+        Code::InvalidIdentifier
+    }
+
+    fn read(&self, json: &Json<'_>) -> Result<PoolId, Fault> {
+        pool_id_of(text_of(json, self.code())?).ok_or_else(|| Fault::new(self.code(), "must be a UUID"))
     }
 }
 
@@ -225,24 +241,6 @@ impl<T> Field for Word<T> {
     }
 }
 
-/// The only word that is built so far.
-pub(crate) struct Only(pub(crate) &'static str);
-
-impl Field for Only {
-    type Out = ();
-
-    fn code(&self) -> Code {
-        Code::InvalidValue
-    }
-
-    fn read(&self, json: &Json<'_>) -> Result<(), Fault> {
-        if text_of(json, self.code())? == self.0 {
-            return Ok(());
-        }
-        Err(Fault::new(self.code(), format!("only {:?} is supported", self.0)))
-    }
-}
-
 /// An ISO 4217 currency: three upper-case letters.
 pub(crate) struct Currency;
 
@@ -335,8 +333,6 @@ mod tests {
         for bad in [r#""eur""#, r#""EURO""#, r#""E1R""#, r#""ÄÖ""#] {
             assert_eq!(read(Currency, bad).err(), Some(Code::InvalidValue), "{bad}");
         }
-        assert!(read(Only("batched"), r#""batched""#).is_ok());
-        assert!(read(Only("batched"), r#""cached""#).is_err());
         assert!(read(NotBuilt(Some(30_000)), "30000").is_ok());
         assert!(read(NotBuilt(Some(30_000)), "30000.0").is_err());
         assert!(read(NotBuilt(None), "5").is_err());

@@ -121,6 +121,17 @@ impl<'j, 'r> Object<'j, 'r> {
         }
     }
 
+    /// A field of which `null` says something else than nothing: `Some(None)` if it is absent.
+    pub(crate) fn nullable<F: Field>(
+        &mut self,
+        name: &'static str,
+        field: F,
+    ) -> Option<Option<Option<F::Out>>> {
+        let is_null = self.members.iter().any(|(key, value)| key == name && value.is_null());
+        let read = self.optional(name, field)?;
+        Some(if is_null { Some(None) } else { read.map(Some) })
+    }
+
     /// A field that has a default.
     pub(crate) fn defaulted<F: Field>(
         &mut self,

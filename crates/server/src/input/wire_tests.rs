@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::id::{CampaignId, PoolId, Provider};
-use holdfast_core::stock::Path;
+use holdfast_core::stock::{Path, Routing};
 use holdfast_wire as wire;
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ fn pools_are_read() {
         supply: 10,
         buckets: Some(4),
         path: Some(Path::Batched.as_str().into()),
-        routing: Some(pools::ROUTING.into()),
+        routing: Some(Routing::Random.as_str().into()),
     };
     assert_eq!(accepts(&request, |body| pools::read_pool(&actor, body)).buckets, 4);
     let least = wire::OpenPoolRequest { location: None, buckets: None, path: None, routing: None, ..request };
@@ -105,6 +105,40 @@ fn pools_are_read() {
         bucket: Some(3),
     };
     assert_eq!(accepts(&adjust, |body| pools::read_adjustment(PoolId(1), body)).bucket, Some(3));
+}
+
+#[test]
+fn changes_of_pools_are_read() {
+    let actor = Arc::from("test");
+    let change = wire::ChangePoolRequest {
+        path: Some("direct".into()),
+        routing: Some("node_affinity".into()),
+        buckets: Some(2),
+        weights: Some(vec![0, 3]),
+        max_concurrency: Some(None),
+        cache_fallback: Some("refuse".into()),
+        reason: Some("r".into()),
+        operator: Some("o".into()),
+    };
+    let read = accepts(&change, |body| pools::read_change(PoolId(1), &actor, body));
+    assert_eq!((read.max_concurrency, read.weights), (Some(None), Some(vec![0, 3])));
+    let least = wire::ChangePoolRequest::default();
+    assert_eq!(accepts(&least, |body| pools::read_change(PoolId(1), &actor, body)).path, None);
+    let sweep = wire::SweepRequest { reason: "r".into(), operator: "o".into(), bucket: Some(1) };
+    assert_eq!(accepts(&sweep, |body| pools::read_sweep(PoolId(1), body)).bucket, Some(1));
+    let end = |last: u8, bucket| wire::TransferEnd {
+        pool_id: format!("01937a5e-0000-7000-8000-00000000000{last}"),
+        bucket,
+    };
+    let transfer = wire::TransferRequest {
+        transfer_id: "t".into(),
+        from: end(1, None),
+        to: end(2, Some(0)),
+        quantity: 5,
+        reason: "r".into(),
+        operator: "o".into(),
+    };
+    assert_eq!(accepts(&transfer, pools::read_transfer).to.bucket, Some(0));
 }
 
 #[test]

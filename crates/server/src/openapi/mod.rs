@@ -17,7 +17,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
     audit, campaigns, cases, docs, events, exports, health, keys, ledger, metrics, orders, payments, pools,
-    settlement,
+    settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -41,8 +41,9 @@ pub(crate) fn document() -> Value {
         title = "Holdfast",
         description = "Inventory reservation: hold, pay, sell; never too much, and every unit accounted for.\n\n\
             Requests are read strictly: unknown fields, doubled keys and floats for quantities are refused, and \
-            `null` is the same as absent. Answers may gain fields: a client ignores those that it does not know. \
-            The business key in the body (`order_no`, `refund_id`, `adjustment_id`, `attempt_id`, `event_id`) is \
+            `null` is the same as absent, but for `max_concurrency` of a pool. Answers may gain fields: a client ignores those that it does not know. \
+            The business key in the body (`order_no`, `refund_id`, `adjustment_id`, `transfer_id`, `attempt_id`, \
+            `event_id`) is \
             the idempotency key: after a lost answer ask again with the same one. `Idempotent-Replayed: true` \
             marks a repeat.\n\n\
             Every answer with a status of 400 or more is `application/problem+json`; what each code means, and \
@@ -64,9 +65,13 @@ pub(crate) fn document() -> Value {
         pools::list_pools,
         pools::get_pool,
         pools::get_availability,
+        pools::change_pool,
         pools::adjust_pool,
         pools::freeze_pool,
         pools::unfreeze_pool,
+        pools::retire_pool,
+        pools::sweep_pool,
+        transfers::transfer_stock,
         orders::place_order,
         orders::place_batch,
         orders::list_orders,

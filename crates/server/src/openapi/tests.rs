@@ -10,14 +10,13 @@ use holdfast_core::campaign;
 use holdfast_core::case::CaseAction;
 use holdfast_core::command::AdjustmentKind;
 use holdfast_core::order::PaymentOutcome;
-use holdfast_core::stock::Path;
+use holdfast_core::stock::{CacheFallback, Path, Routing};
 use holdfast_store::Role;
 use holdfast_wire::Code;
 use serde_json::Value;
 
 use crate::guidance::markdown;
 use crate::input::orders::Decision;
-use crate::input::pools::{ROUTING, built_path};
 use crate::roles::{Access, ROUTES, find};
 use crate::tests::{ask, get, open_router, request};
 
@@ -138,10 +137,11 @@ fn words_of(schema: &str, field: &str) -> Option<Vec<&'static str>> {
         ("PolicyRequest", "payment_failed") => all!(campaign::PaymentFailed),
         ("PolicyRequest", "review_end") => all!(campaign::ReviewEnd),
         ("AdjustPoolRequest", "kind") => all!(AdjustmentKind),
-        ("OpenPoolRequest", "path") => {
-            Path::ALL.iter().map(|path| path.as_str()).filter(|word| built_path(word).is_some()).collect()
+        ("OpenPoolRequest" | "ChangePoolRequest", "path") => {
+            Path::ALL.iter().filter(|path| **path != Path::Cached).map(|path| path.as_str()).collect()
         }
-        ("OpenPoolRequest", "routing") => vec![ROUTING],
+        ("OpenPoolRequest" | "ChangePoolRequest", "routing") => all!(Routing),
+        ("ChangePoolRequest", "cache_fallback") => all!(CacheFallback),
         ("PaymentNotification", "outcome") => all!(PaymentOutcome),
         ("ResolveCaseRequest", "action") => all!(CaseAction),
         ("ResolveOrderRequest", "action") => Decision::WORDS.iter().map(|(word, _)| *word).collect(),
@@ -163,7 +163,7 @@ fn the_words_of_requests_are_those_that_are_read() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 12);
+    assert_eq!(seen, 15);
 }
 
 #[tokio::test]

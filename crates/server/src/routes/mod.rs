@@ -14,6 +14,7 @@ pub(crate) mod orders;
 pub(crate) mod payments;
 pub(crate) mod pools;
 pub(crate) mod settlement;
+pub(crate) mod transfers;
 
 use holdfast_wire::Page;
 

@@ -3,12 +3,14 @@
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use holdfast_core::command::Outcome;
+use holdfast_core::command::{How, Outcome};
 use holdfast_core::id::PoolId;
+use holdfast_core::stock::PoolSwitch;
 use holdfast_engine::Engine;
-use holdfast_store::{PoolFilter, PoolFreeze, PoolRow};
+use holdfast_store::{PoolFilter, PoolRow, SwitchPool};
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, AvailabilityView, Code, OpenPoolRequest, Page, PoolView, SwitchRequest,
+    AdjustPoolRequest, AdjustmentView, AvailabilityView, ChangePoolRequest, Code, OpenPoolRequest, Page,
+    PoolView, SweepRequest, SwitchRequest,
 };
 
 use super::page;
@@ -17,7 +19,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::{Named, NoQuery, WriteBody};
 use crate::input::campaigns::read_switch;
-use crate::input::pools::{read_adjustment, read_pool};
+use crate::input::pools::{read_adjustment, read_change, read_pool, read_sweep};
 use crate::input::query::Query;
 use crate::openapi::parameters::{PageParameters, PoolFilters, PoolPath};
 use crate::openapi::problems::{ANY, KEYED, NAMED, QUERY, WRITE, problems};
@@ -35,8 +37,12 @@ problems! {
     /// Problems of an adjustment.
     AdjustProblems = ANY, KEYED, WRITE, NAMED,
         &[Code::InvalidQuantity, Code::Frozen, Code::StockInUse, Code::Conflict, Code::KeyMismatch];
-    /// Problems of a freeze.
-    FreezeProblems = ANY, KEYED, WRITE, NAMED;
+    /// Problems of a switch.
+    SwitchProblems = ANY, KEYED, WRITE, NAMED;
+    /// Problems of a change.
+    ChangeProblems = ANY, KEYED, WRITE, NAMED, &[Code::Conflict];
+    /// Problems of a sweep.
+    SweepProblems = ANY, KEYED, WRITE, NAMED, &[Code::Frozen, Code::Conflict];
 }
 
 /// Opens a pool of stock
@@ -59,12 +65,13 @@ pub(crate) async fn open_pool(
     open.signed.via = caller.via();
     let work = |engine: Engine| async move { Ok(engine.open_pool(open).await?) };
     match app.write(body.permit, work).await? {
-        Outcome::Pool { pool, buckets, created } => made(!created, &view::pool_of(&pool, &buckets)),
+        Outcome::Pool { pool, buckets, how } => made(how != How::Created, &view::pool_of(&pool, &buckets)),
         Outcome::Refused { refusal, recorded, repeated, order } => {
             Err(Problem::refused(&refusal, recorded, repeated, order, Subject::NewInCampaign))
         }
         other @ (Outcome::Order { .. }
         | Outcome::Adjusted { .. }
+        | Outcome::Transferred { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
@@ -167,6 +174,7 @@ pub(crate) async fn adjust_pool(
         }
         other @ (Outcome::Order { .. }
         | Outcome::Pool { .. }
+        | Outcome::Transferred { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
@@ -180,7 +188,7 @@ pub(crate) async fn adjust_pool(
     request_body = SwitchRequest,
     responses(
         (status = 200, description = "The pool, also if nothing changed.", body = PoolView),
-        FreezeProblems
+        SwitchProblems
     )
 )]
 pub(crate) async fn freeze_pool(
@@ -189,7 +197,7 @@ pub(crate) async fn freeze_pool(
     caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    set_frozen(&app, &caller, id, true, body).await
+    set_switch(&app, &caller, id, PoolSwitch::Freeze, body).await
 }
 
 /// Ends a freeze of a pool
@@ -199,7 +207,7 @@ pub(crate) async fn freeze_pool(
     request_body = SwitchRequest,
     responses(
         (status = 200, description = "The pool, also if nothing changed.", body = PoolView),
-        FreezeProblems
+        SwitchProblems
     )
 )]
 pub(crate) async fn unfreeze_pool(
@@ -208,20 +216,99 @@ pub(crate) async fn unfreeze_pool(
     caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    set_frozen(&app, &caller, id, false, body).await
+    set_switch(&app, &caller, id, PoolSwitch::Unfreeze, body).await
 }
 
-async fn set_frozen(
+/// Sells nothing from a pool any more, for good
+#[utoipa::path(
+    post, path = "/v1/pools/{id}/retire", tag = "pools",
+    params(PoolPath),
+    request_body = SwitchRequest,
+    responses(
+        (status = 200, description = "The pool, also if nothing changed. What it holds goes on; its stock can be transferred.", body = PoolView),
+        SwitchProblems
+    )
+)]
+pub(crate) async fn retire_pool(
+    State(app): State<App>,
+    Named(id): Named<PoolId>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    set_switch(&app, &caller, id, PoolSwitch::Retire, body).await
+}
+
+/// Changes how orders come to a pool, while it sells
+#[utoipa::path(
+    patch, path = "/v1/pools/{id}", tag = "pools",
+    params(PoolPath),
+    request_body = ChangePoolRequest,
+    responses(
+        (status = 200, description = "The pool, also if nothing changed. Every node knows it within a second.", body = PoolView),
+        ChangeProblems
+    )
+)]
+pub(crate) async fn change_pool(
+    State(app): State<App>,
+    Named(id): Named<PoolId>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    let mut change = body.read(|object| read_change(id, caller.actor(), object))?;
+    change.signed.via = caller.via();
+    let work = |engine: Engine| async move { Ok(engine.change_pool(change).await?) };
+    pool_of(app.write(body.permit, work).await?)
+}
+
+/// Gathers a pool's available units in one bucket, so that a line of many finds them together
+#[utoipa::path(
+    post, path = "/v1/pools/{id}/sweep", tag = "pools",
+    params(PoolPath),
+    request_body = SweepRequest,
+    responses(
+        (status = 200, description = "The pool, also if there was nothing to gather.", body = PoolView),
+        SweepProblems
+    )
+)]
+pub(crate) async fn sweep_pool(
+    State(app): State<App>,
+    Named(id): Named<PoolId>,
+    caller: Caller,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    let mut sweep = body.read(|object| read_sweep(id, object))?;
+    sweep.signed.via = caller.via();
+    let work = |engine: Engine| async move { Ok(engine.sweep(sweep).await?) };
+    pool_of(app.write(body.permit, work).await?)
+}
+
+/// The pool of an outcome, as it stands.
+fn pool_of(outcome: Outcome) -> Result<Response, Problem> {
+    match outcome {
+        Outcome::Pool { pool, buckets, .. } => json(StatusCode::OK, &view::pool_of(&pool, &buckets)),
+        Outcome::Refused { refusal, recorded, repeated, order } => {
+            Err(Problem::refused(&refusal, recorded, repeated, order, Subject::Named))
+        }
+        other @ (Outcome::Order { .. }
+        | Outcome::Adjusted { .. }
+        | Outcome::Transferred { .. }
+        | Outcome::Miss(_)
+        | Outcome::Elsewhere(_)
+        | Outcome::NotDue(_)) => Err(unexpected(&other)),
+    }
+}
+
+async fn set_switch(
     app: &App,
     caller: &Caller,
     id: PoolId,
-    frozen: bool,
+    switch: PoolSwitch,
     body: WriteBody,
 ) -> Result<Response, Problem> {
     let signed = body.read(read_switch)?;
     let (operator, reason) = (signed.operator, signed.reason.to_string());
-    let set = PoolFreeze { id, frozen, operator, reason, via: caller.via() };
-    let work = |engine: Engine| async move { Ok(engine.freeze_pool(set).await?) };
+    let set = SwitchPool { id, switch, operator, reason, via: caller.via() };
+    let work = |engine: Engine| async move { Ok(engine.switch_pool(set).await?) };
     match app.write(body.permit, work).await? {
         Ok(row) => json(StatusCode::OK, &view::pool(&row)),
         Err(refusal) => Err(Problem::refused(&refusal, false, false, None, Subject::Named)),

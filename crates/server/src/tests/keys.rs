@@ -114,6 +114,16 @@ fn sample(route: &Route, fixture: &Fixture, campaign: &str, number: usize) -> (S
         ("GET", "/v1/ledger") => (format!("?pool_id={pool}"), None),
         ("GET" | "DELETE", _) => (String::new(), None),
         ("PUT", _) => (String::new(), Some(json!({"name": "n"}))),
+        ("PATCH", "/v1/pools/{id}") => (String::new(), Some(json!({"routing": "random"}))),
+        (_, "/v1/transfers") => {
+            let end = |bucket: u32| json!({"pool_id": pool, "bucket": bucket});
+            (
+                String::new(),
+                Some(
+                    json!({"transfer_id": number, "from": end(0), "to": end(1), "quantity": 1, "reason": "r", "operator": "o"}),
+                ),
+            )
+        }
         (_, "/v1/pools") => {
             (String::new(), Some(json!({"campaign_id": campaign, "sku": "s", "supply": 1_000})))
         }

@@ -11,6 +11,7 @@ use holdfast_core::ledger::Action;
 use holdfast_core::order::{Disposition, Money, Notice, PaymentOutcome, Refund, RefundLine, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock::PoolSwitch;
 use holdfast_core::time::Timestamp;
 
 use super::support::{
@@ -18,7 +19,7 @@ use super::support::{
     place, placed, put, signed, switch, whole,
 };
 use crate::clock::{Clock, ManualClock};
-use crate::contract::{Batch, PoolFreeze, Store};
+use crate::contract::{Batch, Store, SwitchPool};
 use crate::read::{LedgerFilter, Page};
 
 /// A store under test.
@@ -258,23 +259,23 @@ pub async fn a_frozen_pool_sells_nothing(store: Subject, _: TestClock) {
     open_pool(&*store, 1, 2, 1).await;
     let locks = LockSet::bucket(bucket(1, 0));
     order_of(&one(&*store, locks.clone(), placed(place(1, "ann", &[(1, 1)]))).await);
-    let freeze = |frozen| PoolFreeze {
+    let set = |switch| SwitchPool {
         id: PoolId(1),
-        frozen,
+        switch,
         operator: Operator::new("operator").expect("a good id"),
         reason: "test".into(),
         via: None,
     };
-    let row = store.freeze_pool(freeze(true)).await.expect("store").expect("a pool");
+    let row = store.switch_pool(set(PoolSwitch::Freeze)).await.expect("store").expect("a pool");
     assert!(row.pool.frozen);
     let outcome = one(&*store, locks.clone(), placed(place(2, "ann", &[(1, 1)]))).await;
     assert_eq!(outcome, Outcome::refused(Refusal::Frozen));
     order_of(&one(&*store, locks.clone(), change(1, OrderAction::Cancel)).await);
     assert_eq!(balances(&*store, 1).await, (2, 0, 0));
-    store.freeze_pool(freeze(false)).await.expect("store").expect("a pool");
+    store.switch_pool(set(PoolSwitch::Unfreeze)).await.expect("store").expect("a pool");
     order_of(&one(&*store, locks, placed(place(2, "ann", &[(1, 2)]))).await);
-    let missing = PoolFreeze { id: PoolId(9), ..freeze(true) };
-    assert_eq!(store.freeze_pool(missing).await.expect("store"), Err(Refusal::UnknownPool));
+    let missing = SwitchPool { id: PoolId(9), ..set(PoolSwitch::Freeze) };
+    assert_eq!(store.switch_pool(missing).await.expect("store"), Err(Refusal::UnknownPool));
 }
 
 /// Its id is its key; what is held or sold cannot be taken away.

@@ -7,6 +7,7 @@ use holdfast_core::campaign::{Policy, Switch};
 use holdfast_core::command::{Adjust, AdjustmentKind, Command, Signed, Via};
 use holdfast_core::id::{AdjustmentId, CampaignId, Operator, PoolId};
 use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock::PoolSwitch;
 use holdfast_core::time::Timestamp;
 
 use super::START;
@@ -15,7 +16,7 @@ use super::support::{
     bucket, campaign_id, one, open_campaign, open_pool, place, placed, pool_command, put, switch, whole,
 };
 use crate::acts::{ActFilter, ActRow};
-use crate::contract::{PoolFreeze, PutCampaign, Store};
+use crate::contract::{PutCampaign, Store, SwitchPool};
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Role, Scope};
 use crate::read::{LedgerFilter, OrderFilter, Page, PoolFilter};
 
@@ -126,10 +127,10 @@ pub async fn acts_are_kept_once_and_shown_newest_first(store: Subject, clock: Te
         one(&*store, LockSet::default(), pool_command(1, 5, 1)).await;
     }
     let operator = || Operator::new("olga").expect("a good id");
-    for frozen in [true, true, false] {
+    for switch in [PoolSwitch::Freeze, PoolSwitch::Freeze, PoolSwitch::Unfreeze] {
         let set =
-            PoolFreeze { id: PoolId(1), frozen, operator: operator(), reason: "look".into(), via: via() };
-        store.freeze_pool(set).await.expect("store").expect("a pool");
+            SwitchPool { id: PoolId(1), switch, operator: operator(), reason: "look".into(), via: via() };
+        store.switch_pool(set).await.expect("store").expect("a pool");
     }
     for _ in 0..2 {
         let adjust = Command::Adjust(Adjust {

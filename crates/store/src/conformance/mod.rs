@@ -7,6 +7,7 @@ mod keys;
 mod limits;
 mod measures;
 mod pages;
+mod pools;
 mod queue;
 mod settlement;
 mod support;
@@ -18,6 +19,7 @@ pub use keys::*;
 pub use limits::*;
 pub use measures::*;
 pub use pages::*;
+pub use pools::*;
 pub use queue::*;
 pub use settlement::*;
 pub use walk::*;
@@ -43,6 +45,14 @@ macro_rules! conformance_suite {
             switches_hold_from_their_answer_on
             a_frozen_pool_sells_nothing
             an_adjustment_is_applied_once
+            a_pool_changes_while_it_sells
+            a_bucket_alone_never_says_sold_out_of_a_grown_pool
+            a_transfer_moves_stock_once_and_in_pairs
+            transfers_under_load_keep_the_law
+            a_sweep_gathers_fragments
+            a_retired_pool_sells_nothing
+            changes_of_pools_are_in_the_trail
+            the_catalog_tells_what_changed_since
             a_key_lives_until_it_ends
             the_last_admin_key_stays
             acts_are_kept_once_and_shown_newest_first

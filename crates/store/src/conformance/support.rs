@@ -10,7 +10,7 @@ use holdfast_core::id::{Account, CampaignId, Location, Operator, OrderId, OrderK
 use holdfast_core::limit::LimitKeys;
 use holdfast_core::order::Order;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::{BucketKey, Path};
+use holdfast_core::stock::{BucketKey, Path, Routing};
 
 use crate::contract::{Batch, PutCampaign, Store, SwitchCampaign};
 
@@ -55,13 +55,14 @@ pub(super) fn pool_command(pool: u128, supply: u64, buckets: u32) -> Command {
         supply,
         buckets,
         path: Path::Batched,
+        routing: Routing::OrderHash,
         signed: signed(),
     })
 }
 
 pub(super) async fn open_pool(store: &dyn Store, pool: u128, supply: u64, buckets: u32) {
     let outcome = one(store, LockSet::default(), pool_command(pool, supply, buckets)).await;
-    assert!(matches!(outcome, Outcome::Pool { created: true, .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Pool { how: How::Created, .. }), "{outcome:?}");
 }
 
 pub(super) fn place(order: u128, account: &str, lines: &[(u128, u32)]) -> Place {

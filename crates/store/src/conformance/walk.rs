@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, PaymentFailed, Policy, Switch};
-use holdfast_core::command::{Adjust, AdjustmentKind, Command, Keep, OrderAction};
+use holdfast_core::command::{Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction};
 use holdfast_core::id::{
     AdjustmentId, AttemptId, EventId, HashedKey, LimitName, PaymentId, PoolId, Provider, RefundId,
 };
@@ -11,6 +11,7 @@ use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
 
 use super::behaviour::{Subject, TestClock};
 use super::limits::device_limit;
+use super::pools::{no_change, sweep, transfer};
 use super::support::{
     assert_clean, bucket, campaign_id, change, commit, open_campaign, open_pool, place, placed, put, signed,
     switch, whole,
@@ -55,7 +56,7 @@ fn command(dice: &mut Dice, step: u32) -> Command {
     let order = 1 + u128::from(dice.roll(40));
     let text = |prefix: &str, number: u64| format!("{prefix}{number}");
     let provider = || Provider::new("bank").expect("a good id");
-    let action = match dice.roll(14) {
+    let action = match dice.roll(15) {
         0..=3 => {
             let lines: Vec<(u128, u32)> = (0..1 + dice.roll(3))
                 .map(|_| (1 + u128::from(dice.roll(2)), 1 + dice.roll(4) as u32))
@@ -93,6 +94,7 @@ fn command(dice: &mut Dice, step: u32) -> Command {
         }),
         10 => OrderAction::Expire,
         11 | 12 => OrderAction::Land,
+        13 => return move_or_change(dice, step),
         _ => {
             return Command::Adjust(Adjust {
                 adjustment_id: AdjustmentId::new(&text("adj", dice.roll(30))).expect("a good id"),
@@ -107,6 +109,25 @@ fn command(dice: &mut Dice, step: u32) -> Command {
     // Orders are addressed by the id of the first place of their number; some ids do not exist.
     let id = order + 1_000 * u128::from(dice.roll(u64::from(step) + 1));
     change(id, action)
+}
+
+/// Stock that moves, and pools that change.
+fn move_or_change(dice: &mut Dice, step: u32) -> Command {
+    let pool = |dice: &mut Dice| 1 + u128::from(dice.roll(2));
+    let bucket = |dice: &mut Dice| [None, Some(0), Some(1)][dice.roll(3) as usize];
+    match dice.roll(6) {
+        0 => {
+            let buckets = Some(1 + dice.roll(5) as u32);
+            let weights = (dice.roll(2) == 0).then(|| vec![dice.roll(3) as u32; 3]);
+            Command::ChangePool(ChangePool { buckets, weights, ..no_change(pool(dice)) })
+        }
+        1 => sweep(u128::from(step), pool(dice), bucket(dice)),
+        _ => {
+            let id = format!("t{}", dice.roll(60));
+            let (from, to) = ((pool(dice), bucket(dice)), (pool(dice), bucket(dice)));
+            transfer(&id, from, to, 1 + dice.roll(4))
+        }
+    }
 }
 
 /// Orders, pools and ledger as text, for comparison.

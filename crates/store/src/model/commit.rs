@@ -22,15 +22,10 @@ impl Rows {
             let address = ((*campaign).clone(), (*sku).clone(), (*location).clone());
             rows.pool_addresses.get(&address).copied()
         });
-        let complete: Vec<PoolId> = locks.pools.iter().copied().chain(addressed).collect();
+        let whole: Vec<PoolId> = locks.pools.iter().copied().chain(addressed).collect();
         for (key, bucket) in &self.buckets {
-            let whole = complete.contains(&key.pool);
-            if whole || locks.buckets.contains(key) {
+            if whole.contains(&key.pool) || locks.buckets.contains(key) {
                 rows.buckets.insert(*key, *bucket);
-            }
-            let alone = self.pools.get(&key.pool).is_some_and(|pool| pool.buckets == 1);
-            if whole || (alone && locks.buckets.contains(key)) {
-                rows.complete.insert(key.pool);
             }
         }
         rows.orders.clone_from(&self.orders);
@@ -38,6 +33,7 @@ impl Rows {
         rows.usage.clone_from(&self.usage);
         rows.queue_lengths = self.queue_lengths(&needs.queues);
         rows.adjustments.clone_from(&self.adjustments);
+        rows.transfers.clone_from(&self.transfers);
         for (key, row) in &self.payments {
             rows.events.insert(key.clone(), row.order);
             if row.outcome == PaymentOutcome::Succeeded {
@@ -68,14 +64,37 @@ impl Rows {
                 return Err(unexpected("ledger entry"));
             }
         }
+        for transfer in &changes.transfers {
+            if self.transfers.contains_key(&transfer.transfer_id) {
+                return Err(unexpected("transfer"));
+            }
+        }
         for row in &changes.payments {
             if self.payments.contains_key(&(row.provider.clone(), row.event_id.clone())) {
                 return Err(unexpected("payment event"));
             }
         }
-        let Changes { orders, entries, buckets, pools, usage, payments, adjustments, cases } = changes;
-        self.pools.extend(pools.into_iter().map(|pool| (pool.id, pool)));
+        let Changes {
+            orders,
+            entries,
+            buckets,
+            pools,
+            changed_pools,
+            weights,
+            usage,
+            payments,
+            adjustments,
+            cases,
+            transfers,
+        } = changes;
+        for pool in pools.into_iter().chain(changed_pools) {
+            self.catalog.pool_changed(pool.id);
+            self.pools.insert(pool.id, pool);
+        }
         self.buckets.extend(buckets.into_iter().map(|change| (change.bucket.key, change.bucket)));
+        for (key, weight) in weights {
+            self.buckets.get_mut(&key).ok_or_else(|| unexpected("bucket weight"))?.weight = weight;
+        }
         self.order_keys.extend(orders.iter().map(|change| (change.order.key.clone(), change.order.id)));
         self.orders.extend(orders.into_iter().map(|change| (change.order.id, change.order)));
         self.ledger.extend(entries.into_iter().map(|entry| ((entry.bucket, entry.seq), entry)));
@@ -84,6 +103,7 @@ impl Rows {
             .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
         cases.into_iter().for_each(|case| self.own.open(case));
         self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
+        self.transfers.extend(transfers.into_iter().map(|transfer| (transfer.transfer_id.clone(), transfer)));
         Ok(())
     }
 }

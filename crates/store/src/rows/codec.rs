@@ -7,16 +7,16 @@ use holdfast_core::campaign::{
     Campaign, Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd, Switches,
 };
 use holdfast_core::case::{Case, CaseAction, CaseKind, Resolution};
-use holdfast_core::command::{Adjust, AdjustmentKind, Signed};
+use holdfast_core::command::{Adjust, AdjustmentKind, Signed, Transfer, TransferEnd};
 use holdfast_core::id::{
     Account, AdjustmentId, CampaignId, CaseId, EventId, HashedKey, InvalidId, LimitName, Location, Operator,
-    OrderId, OrderKey, OrderNo, PaymentId, PoolId, Provider, Sku,
+    OrderId, OrderKey, OrderNo, PaymentId, PoolId, Provider, Sku, TransferId,
 };
 use holdfast_core::ledger::{Action, Entry};
 use holdfast_core::limit::{Ceilings, Limited, Limits};
 use holdfast_core::order::{Money, Order, PaymentOutcome, Reason, State, Usage};
 use holdfast_core::snapshot::{PaymentRow, UsageKey};
-use holdfast_core::stock::{Bucket, BucketKey, Delta, Path, Pool};
+use holdfast_core::stock::{Bucket, BucketKey, CacheFallback, Delta, Opening, Path, Pool, Routing};
 use holdfast_core::time::Timestamp;
 
 use super::{Row, corrupt, detail, limits};
@@ -129,9 +129,18 @@ pub fn pool(row: &dyn Row) -> Result<Pool, Error> {
         sku: id(row, "sku", Sku::new)?,
         location: id(row, "location", Location::new)?,
         buckets: number(row, "buckets")?,
+        opening: Opening {
+            supply: number(row, "opening_supply")?,
+            buckets: number(row, "opening_buckets")?,
+            path: word(row, "opening_path", Path::parse)?,
+            routing: word(row, "opening_routing", Routing::parse)?,
+        },
         path: word(row, "path", Path::parse)?,
-        opening_supply: number(row, "opening_supply")?,
+        routing: word(row, "routing", Routing::parse)?,
+        max_concurrency: optional_number(row, "max_concurrency")?,
+        cache_fallback: word(row, "cache_fallback", CacheFallback::parse)?,
         frozen: row.flag("frozen")?,
+        retired: row.flag("retired")?,
     })
 }
 
@@ -318,6 +327,20 @@ pub fn adjustment(row: &dyn Row) -> Result<Adjust, Error> {
         delta: number(row, "delta")?,
         kind: word(row, "kind", AdjustmentKind::parse)?,
         bucket: optional_number(row, "bucket")?,
+        signed: Signed::new(id(row, "operator", Operator::new)?.as_str(), text(row, "reason")?),
+    })
+}
+
+/// Reads a transfer.
+pub fn transfer(row: &dyn Row) -> Result<Transfer, Error> {
+    let end = |pool, bucket| {
+        Ok(TransferEnd { pool: PoolId(number_id(row, pool)?), bucket: optional_number(row, bucket)? })
+    };
+    Ok(Transfer {
+        transfer_id: id(row, "id", TransferId::new)?,
+        from: end("from_pool", "from_bucket")?,
+        to: end("to_pool", "to_bucket")?,
+        quantity: number(row, "quantity")?,
         signed: Signed::new(id(row, "operator", Operator::new)?.as_str(), text(row, "reason")?),
     })
 }

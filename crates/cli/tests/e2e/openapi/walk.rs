@@ -54,6 +54,25 @@ fn order(order_no: &str, quantity: u32) -> Value {
     })
 }
 
+impl Walk<'_> {
+    /// What changes pools and moves stock.
+    async fn change_pools(&self, id: &str) {
+        let signed = json!({"reason": "walk", "operator": "test"});
+        let pool = [("id", id)];
+        let change = json!({"path": "direct", "routing": "round_robin", "buckets": 3, "weights": [1, 0, 2],
+            "max_concurrency": 100, "cache_fallback": "authority"});
+        self.step("change_pool", &pool, "", change, 200).await;
+        self.step("sweep_pool", &pool, "", signed.clone(), 200).await;
+        let spare = json!({"campaign_id": "walk", "sku": "spare", "supply": 1, "routing": "random"});
+        let spare = self.step("open_pool", &[], "", spare, 201).await.text("id");
+        let transfer = json!({"transfer_id": "t", "from": {"pool_id": spare}, "to": {"pool_id": id},
+            "quantity": 1, "reason": "walk", "operator": "test"});
+        self.step("transfer_stock", &[], "", transfer.clone(), 201).await;
+        self.step("transfer_stock", &[], "", transfer, 200).await;
+        self.step("retire_pool", &[("id", spare.as_str())], "", signed, 200).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_sale_is_as_the_document_says() {
     let server = Server::start().await;
@@ -110,6 +129,7 @@ async fn a_whole_sale_is_as_the_document_says() {
     walk.step("freeze_pool", &pool, "", signed(), 200).await;
     walk.step("place_order", &[], "", order("frozen", 1), 409).await;
     walk.step("unfreeze_pool", &pool, "", signed(), 200).await;
+    walk.change_pools(pool[0].1).await;
     let batch =
         walk.step("place_batch", &[], "", json!({"orders": [order("b", 1), order("paid", 9)]}), 207).await;
     let results: Vec<_> =

@@ -7,6 +7,7 @@ mod keys;
 mod limits;
 mod oversell;
 mod payments;
+mod pools;
 mod process;
 mod queued;
 mod restock;

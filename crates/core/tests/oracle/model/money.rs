@@ -62,6 +62,7 @@ impl Model {
             St::Released => match self.rules.late {
                 Late::Refund => "refund_due",
                 Late::Review => "review",
+                Late::Retake if self.any_retired(order) => "refund_due",
                 Late::Retake if self.any_frozen(&order.lines) => "review",
                 Late::Retake if self.can_retake(order) => {
                     self.retake(id);
@@ -174,10 +175,11 @@ impl Model {
         match order.state {
             St::Held | St::InReview => self.sell_held(id),
             St::Released if order.reviewed() => {
-                if self.any_frozen(&order.lines) {
+                let gone = self.any_retired(order);
+                if !gone && self.any_frozen(&order.lines) {
                     return refused("frozen");
                 }
-                if !self.can_retake(order) {
+                if gone || !self.can_retake(order) {
                     self.orders.get_mut(&id).unwrap().waiting_go_back();
                     return refused("sold_out");
                 }

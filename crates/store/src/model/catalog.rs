@@ -1,0 +1,64 @@
+//! The model's versions of campaigns and pools.
+
+use std::collections::BTreeMap;
+
+use holdfast_core::id::{CampaignId, PoolId};
+use holdfast_core::refusal::Refusal;
+use holdfast_core::time::Timestamp;
+
+use super::Rows;
+use crate::acts::Act;
+use crate::catalog::CatalogChanges;
+use crate::contract::SwitchPool;
+use crate::read::PoolRow;
+
+/// Which version of the catalog changed what last.
+#[derive(Default)]
+pub(super) struct Versions {
+    now: u64,
+    campaigns: BTreeMap<CampaignId, u64>,
+    pools: BTreeMap<PoolId, u64>,
+}
+
+impl Versions {
+    pub(super) fn campaign_changed(&mut self, id: &CampaignId) {
+        self.now += 1;
+        self.campaigns.insert(id.clone(), self.now);
+    }
+
+    pub(super) fn pool_changed(&mut self, id: PoolId) {
+        self.now += 1;
+        self.pools.insert(id, self.now);
+    }
+}
+
+impl Rows {
+    pub(super) fn switch_pool(&mut self, switch: &SwitchPool, now: Timestamp) -> Result<PoolRow, Refusal> {
+        let before = self.pools.get(&switch.id).cloned().ok_or(Refusal::UnknownPool)?;
+        let after = before.clone().after(switch.switch);
+        if after != before {
+            self.pools.insert(switch.id, after);
+            self.catalog.pool_changed(switch.id);
+            self.record(&Act::switch_pool(switch), now);
+        }
+        self.pool_row(switch.id).ok_or(Refusal::UnknownPool)
+    }
+
+    pub(super) fn catalog_since(&self, since: Option<u64>) -> CatalogChanges {
+        let Versions { now, campaigns, pools } = &self.catalog;
+        let is_new = |version: &u64| since.is_some_and(|since| *version > since);
+        let mut changed: Vec<_> = campaigns
+            .iter()
+            .filter(|(_, version)| is_new(version))
+            .filter_map(|(id, version)| Some((*version, self.campaigns.get(id)?.clone())))
+            .collect();
+        changed.sort_unstable_by_key(|(version, _)| *version);
+        let mut rows: Vec<_> = pools
+            .iter()
+            .filter(|(_, version)| is_new(version))
+            .filter_map(|(id, version)| Some((*version, self.pool_row(*id)?)))
+            .collect();
+        rows.sort_unstable_by_key(|(version, _)| *version);
+        CatalogChanges::page(*now, changed, rows)
+    }
+}
