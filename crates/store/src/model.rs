@@ -1,5 +1,4 @@
-//! A store in memory: the smallest thing that keeps the contract. It is what the conformance suite is
-//! checked against, and what the engine's tests run on, with faults on request.
+//! A store in memory, with faults on request: what the suite is checked against and the engine's tests run on.
 
 mod cases;
 mod catalog;

@@ -21,8 +21,8 @@ async fn a_policy_promises_nothing_that_is_not_built() {
         }
     }
     for (route, pointer, values) in [
-        ("pool", "/path", &["\"direct\"", "\"Queued\"", "\"cached\"", "\"\"", "1"][..]),
-        ("pool", "/routing", &["\"random\"", "\"round_robin\"", "\"account_hash\"", "true"]),
+        ("pool", "/path", &["\"Direct\"", "\"Queued\"", "\"cached\"", "\"\"", "1"][..]),
+        ("pool", "/routing", &["\"Random\"", "\"roundrobin\"", "\"\"", "true"]),
         ("place", "/limit_keys", &["[]", "\"d\"", "7"]),
     ] {
         for value in values {
