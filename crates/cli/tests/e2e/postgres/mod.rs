@@ -7,6 +7,7 @@ mod network;
 mod nodes;
 mod outages;
 mod pooler;
+mod sale;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
