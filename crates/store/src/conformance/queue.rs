@@ -99,9 +99,6 @@ pub async fn queued_orders_wait_as_they_were_taken_in(store: Subject, clock: Tes
     assert_clean(&*store).await;
 }
 
-/// How often one of 16 may lose the race to one key.
-const CONFLICTS_MAX: u32 = 16;
-
 /// Takers-in of one key make one order, from however many batches.
 pub async fn a_key_is_taken_in_once(store: Subject, _: TestClock) {
     open_campaign(&*store, Policy::default()).await;
@@ -113,15 +110,7 @@ pub async fn a_key_is_taken_in_once(store: Subject, _: TestClock) {
             let mut wanted = place(1, "ann", &[(1, 1)]);
             wanted.id = OrderId(id);
             wanted.intake = Some(bucket(1, u32::try_from(id % 2).expect("small")));
-            let batch = Batch { locks: LockSet::default(), commands: Arc::new(vec![placed(wanted)]) };
-            // No lock keeps them apart: who loses the race to the key is told so, and runs again.
-            for _ in 0..CONFLICTS_MAX {
-                match store.commit(batch.clone()).await {
-                    Err(error) if error.is_transient() => {}
-                    done => return done.expect("commit").outcomes,
-                }
-            }
-            panic!("{CONFLICTS_MAX} conflicts over one key")
+            commit(&*store, LockSet::default(), vec![placed(wanted)]).await
         });
     }
     let mut created = 0;

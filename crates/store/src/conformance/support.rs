@@ -108,8 +108,19 @@ pub(super) fn whole(pools: &[u128]) -> LockSet {
     LockSet { pools: pools.iter().map(|pool| PoolId(*pool)).collect(), ..LockSet::default() }
 }
 
+/// How often a batch may lose a race to a key that no lock keeps apart, among the few that the cases run at once.
+const CONFLICTS_MAX: u32 = 16;
+
+/// Commits a batch; one that lost a race is told so, and runs again, as a lane does.
 pub(super) async fn commit(store: &dyn Store, locks: LockSet, commands: Vec<Command>) -> Vec<Outcome> {
-    store.commit(Batch { locks, commands: Arc::new(commands) }).await.expect("commit").outcomes
+    let batch = Batch { locks, commands: Arc::new(commands) };
+    for _ in 0..CONFLICTS_MAX {
+        match store.commit(batch.clone()).await {
+            Err(error) if error.is_transient() => {}
+            done => return done.expect("commit").outcomes,
+        }
+    }
+    panic!("{CONFLICTS_MAX} conflicts over one batch")
 }
 
 pub(super) async fn one(store: &dyn Store, locks: LockSet, command: Command) -> Outcome {
