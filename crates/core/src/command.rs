@@ -347,6 +347,20 @@ impl Outcome {
         Self::Refused { refusal, recorded: false, repeated: false, order: None }
     }
 
+    /// The order that the answer is about, if there is one.
+    pub const fn order(&self) -> Option<&Arc<Order>> {
+        match self {
+            Self::Order { order, .. } | Self::Refused { order: Some(order), .. } => Some(order),
+            Self::Refused { order: None, .. }
+            | Self::Pool { .. }
+            | Self::Adjusted { .. }
+            | Self::Transferred { .. }
+            | Self::Miss(_)
+            | Self::Elsewhere(_)
+            | Self::NotDue(_) => None,
+        }
+    }
+
     /// A refusal that leaves no trace, on an order that exists.
     pub const fn refused_on(refusal: Refusal, order: Arc<Order>) -> Self {
         Self::Refused { refusal, recorded: false, repeated: false, order: Some(order) }

@@ -110,7 +110,7 @@ impl Engine {
                 }
             };
             let outcome = self.place_first(asked, wants_queue).await?;
-            if let Some(order) = order_of(&outcome) {
+            if let Some(order) = outcome.order() {
                 guard.found(order);
             }
             return Ok(outcome);
@@ -397,18 +397,5 @@ impl Engine {
         {
             self.shared.timer.remember(order);
         }
-    }
-}
-
-fn order_of(outcome: &Outcome) -> Option<&Arc<Order>> {
-    match outcome {
-        Outcome::Order { order, .. } | Outcome::Refused { order: Some(order), .. } => Some(order),
-        Outcome::Refused { order: None, .. }
-        | Outcome::Pool { .. }
-        | Outcome::Adjusted { .. }
-        | Outcome::Transferred { .. }
-        | Outcome::Miss(_)
-        | Outcome::Elsewhere(_)
-        | Outcome::NotDue(_) => None,
     }
 }

@@ -98,17 +98,7 @@ impl Watch {
             return;
         }
         let slots = self.slots();
-        for outcome in outcomes {
-            let order = match outcome {
-                Outcome::Order { order, .. } | Outcome::Refused { order: Some(order), .. } => order,
-                Outcome::Refused { order: None, .. }
-                | Outcome::Pool { .. }
-                | Outcome::Adjusted { .. }
-                | Outcome::Transferred { .. }
-                | Outcome::Miss(_)
-                | Outcome::Elsewhere(_)
-                | Outcome::NotDue(_) => continue,
-            };
+        for order in outcomes.iter().filter_map(Outcome::order) {
             slots.orders.get(&order.id).into_iter().flatten().for_each(|slot| slot.push(order));
         }
     }

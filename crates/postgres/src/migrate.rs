@@ -56,10 +56,7 @@ async fn take_lock(lock: &Connection) -> Result<(), Error> {
 
 async fn locked(connection: Connection) -> Result<(), Error> {
     let schema = schema_of(&connection).await?;
-    let newer = schema.version.is_some_and(|version| version > schema.known);
-    if !schema.is_usable() {
-        return Err(Error::Unavailable(schema.too_new()));
-    }
+    schema.check()?;
     let migrations = MIGRATIONS
         .iter()
         .map(|(name, sql)| Migration::unapplied(name, sql))
@@ -68,14 +65,14 @@ async fn locked(connection: Connection) -> Result<(), Error> {
     let report = Runner::new(&migrations)
         .set_abort_divergent(true)
         // What is applied and not known here has been judged by its own rule.
-        .set_abort_missing(!newer)
+        .set_abort_missing(!schema.is_newer())
         .set_grouped(true)
         .run_async(&mut Adapter(connection))
         .await
         .map_err(|error| {
             Error::Unavailable(format!("the schema does not fit this version: {}", chain(&error)))
         })?;
-    if newer {
+    if schema.is_newer() {
         tracing::warn!(version = ?schema.version, known = schema.known, "a newer schema that this version may use");
     }
     for migration in report.applied_migrations() {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use bytes::Bytes;
 use futures_util::{SinkExt, TryStreamExt};
 use holdfast_core::id::Incarnation;
-use holdfast_store::{Cell, Digest, Error};
+use holdfast_store::{Cell, Digest, Error, OWN_TABLES};
 use tokio::sync::mpsc;
 use tokio_postgres::types::Type;
 
@@ -15,9 +15,6 @@ use crate::error::{Driver, Fault};
 use crate::row::{all, uuid};
 use crate::store::{Options, PostgresStore};
 use crate::tls;
-
-/// Tables that belong to the database and not to what it holds.
-const OWN: &[&str] = &["authority", "schema_rule", "lease", "migration_lock", "refinery_schema_history"];
 
 /// What a column's values look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +71,7 @@ impl Target {
                    AND table_type = 'BASE TABLE' ORDER BY table_name <> 'campaign', table_name";
         let found = self.connection.rows_typed(sql, &[], &[]).await.store()?;
         let names = all(&found, |row| Ok(row.text("table_name")?.unwrap_or_default().to_owned()))?;
-        Ok(names.into_iter().filter(|name| !OWN.contains(&name.as_str())).collect())
+        Ok(names.into_iter().filter(|name| !OWN_TABLES.contains(&name.as_str())).collect())
     }
 
     /// The columns of a table.

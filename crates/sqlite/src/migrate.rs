@@ -25,10 +25,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
 /// that made it says that binaries as old as this one may run on it: then it is left as it is.
 pub(crate) fn run(connection: &mut Connection) -> Result<(), Error> {
     let schema = schema_of(connection)?;
-    let newer = schema.version.is_some_and(|version| version > schema.known);
-    if !schema.is_usable() {
-        return Err(Error::Unavailable(schema.too_new()));
-    }
+    schema.check()?;
     let migrations = MIGRATIONS
         .iter()
         .map(|(name, sql)| Migration::unapplied(name, sql))
@@ -37,11 +34,11 @@ pub(crate) fn run(connection: &mut Connection) -> Result<(), Error> {
     let report = Runner::new(&migrations)
         .set_abort_divergent(true)
         // What is applied and not known here has been judged by its own rule.
-        .set_abort_missing(!newer)
+        .set_abort_missing(!schema.is_newer())
         .set_grouped(true)
         .run(&mut Adapter(connection))
         .map_err(|error| Error::Unavailable(format!("the schema does not fit this version: {error}")))?;
-    if newer {
+    if schema.is_newer() {
         tracing::warn!(version = ?schema.version, known = schema.known, "a newer schema that this version may use");
     }
     for migration in report.applied_migrations() {

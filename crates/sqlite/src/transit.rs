@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use holdfast_store::{Cell, Error};
+use holdfast_store::{Cell, Error, OWN_TABLES};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Transaction};
 
 use crate::error::Driver;
 use crate::reader;
-
-/// Tables that belong to the file and not to what it holds.
-const OWN: &[&str] = &["authority", "schema_rule", "lease", "refinery_schema_history"];
 
 /// A database file, open to be read whole. The caller sees to it that nobody writes meanwhile.
 pub struct Source {
@@ -42,7 +39,7 @@ impl View<'_> {
         let mut statement = self.transaction.prepare(sql).store()?;
         let names = statement.query_map([], |row| row.get::<_, String>(0)).store()?;
         let names = names.collect::<Result<Vec<_>, _>>().store()?;
-        Ok(names.into_iter().filter(|name| !OWN.contains(&name.as_str())).collect())
+        Ok(names.into_iter().filter(|name| !OWN_TABLES.contains(&name.as_str())).collect())
     }
 
     /// How often a server has started on it.

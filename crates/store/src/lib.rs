@@ -49,4 +49,4 @@ pub use read::{
 };
 pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};
-pub use transit::{Cell, Digest};
+pub use transit::{Cell, Digest, OWN_TABLES};

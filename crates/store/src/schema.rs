@@ -1,5 +1,7 @@
 //! Versions of an authority's schema.
 
+use crate::error::Error;
+
 /// What schema an authority has, and what this binary makes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
@@ -14,12 +16,21 @@ pub struct Schema {
 impl Schema {
     /// Whether this binary may serve from it.
     pub fn is_usable(&self) -> bool {
-        self.version.is_none_or(|version| version <= self.known)
-            || self.compatible_from.is_some_and(|from| from <= self.known)
+        !self.is_newer() || self.compatible_from.is_some_and(|from| from <= self.known)
+    }
+
+    /// Whether a newer binary made it.
+    pub fn is_newer(&self) -> bool {
+        self.version.is_some_and(|version| version > self.known)
+    }
+
+    /// Refuses what this binary may not serve from.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_usable() { Ok(()) } else { Err(Error::Unavailable(self.too_new())) }
     }
 
     /// Why it may not.
-    pub fn too_new(&self) -> String {
+    fn too_new(&self) -> String {
         let version = self.version.unwrap_or(0);
         let from = match self.compatible_from {
             Some(from) => format!("a holdfast that knows version {from} or later may serve from it"),

@@ -3,6 +3,10 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
+/// Tables that belong to a database and not to what it holds: they do not travel.
+pub const OWN_TABLES: &[&str] =
+    &["authority", "schema_rule", "lease", "migration_lock", "refinery_schema_history"];
+
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell {
