@@ -73,9 +73,12 @@ impl History {
         again.unwrap_or_else(|| self.numbers.fetch_add(1, Ordering::SeqCst))
     }
 
-    /// Leaves an order whose outcome is unknown to another client.
+    /// Leaves an order whose outcome is unknown to another client: one, for of the answers of two that ask at
+    /// once nobody can say which is the later.
     pub(super) fn leave(&self, number: u64) {
-        lock(&self.again).push(number);
+        let mut again = lock(&self.again);
+        assert!(!again.contains(&number), "order {number} is left twice");
+        again.push(number);
     }
 
     /// How many orders were begun.

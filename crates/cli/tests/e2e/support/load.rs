@@ -78,14 +78,20 @@ impl Client {
         if placed.status == 202 && !self.is_decided(number, id).await {
             return true;
         }
+        // Whoever is not answered stops with the order: it may be another client's by now.
         if number.is_multiple_of(2) {
             let notice = json!({
                 "event_id": order_no(number), "payment_id": order_no(number), "order_id": id,
                 "outcome": "succeeded",
             });
-            self.ask(number, "POST", "/v1/payments/bank/notifications", Some(&notice)).await;
+            if self.ask(number, "POST", "/v1/payments/bank/notifications", Some(&notice)).await.is_none() {
+                return true;
+            }
         } else if number.is_multiple_of(3) {
-            self.ask(number, "POST", &format!("/v1/orders/{id}/cancel"), Some(&json!({}))).await;
+            let cancel = format!("/v1/orders/{id}/cancel");
+            if self.ask(number, "POST", &cancel, Some(&json!({}))).await.is_none() {
+                return true;
+            }
         }
         if number.is_multiple_of(4) {
             self.ask(number, "POST", "/v1/orders", Some(&place)).await;
