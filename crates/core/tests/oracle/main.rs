@@ -12,6 +12,7 @@
 mod support;
 
 mod model;
+mod sequences;
 mod steps;
 
 use std::collections::BTreeSet;

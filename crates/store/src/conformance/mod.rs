@@ -1,6 +1,7 @@
 //! The suite that every store passes. A store subscribes with one line:
 //! `holdfast_store::conformance_suite!(open)`, where `open` makes an empty store with a given clock.
 
+pub mod arrivals;
 mod behaviour;
 mod cases;
 mod keys;
@@ -9,6 +10,8 @@ mod measures;
 mod pages;
 mod pools;
 mod queue;
+mod rows;
+mod sequences;
 mod settlement;
 mod support;
 mod walk;
@@ -21,6 +24,7 @@ pub use measures::*;
 pub use pages::*;
 pub use pools::*;
 pub use queue::*;
+pub use sequences::*;
 pub use settlement::*;
 pub use walk::*;
 
@@ -78,6 +82,7 @@ macro_rules! conformance_suite {
             a_queued_order_runs_out_of_time
             a_queued_order_ends_once
             a_lease_has_one_holder
+            whatever_arrives_in_whatever_order_is_answered_as_the_model_does
             a_random_walk_agrees_with_the_model
         );
     };

@@ -1,27 +1,37 @@
 //! A long random walk on the store and on the model: every answer and, at the end, every row agree.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, PaymentFailed, Policy, Switch};
-use holdfast_core::command::{Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction};
+use holdfast_core::command::{Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction, Outcome};
 use holdfast_core::id::{
-    AdjustmentId, AttemptId, EventId, HashedKey, LimitName, PaymentId, PoolId, Provider, RefundId,
+    AdjustmentId, AttemptId, EventId, HashedKey, LimitName, OrderId, PaymentId, PoolId, Provider, RefundId,
 };
 use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
 
 use super::behaviour::{Subject, TestClock};
 use super::limits::device_limit;
 use super::pools::{no_change, sweep, transfer};
+use super::rows::{assert_same, assert_same_campaign, cases};
 use super::support::{
-    assert_clean, bucket, campaign_id, change, commit, open_campaign, open_pool, place, placed, put, signed,
-    switch, whole,
+    assert_clean, balances, bucket, campaign_id, change, commit, open_campaign, open_pool, place, placed,
+    put, signed, switch, whole,
 };
-use crate::authority::CaseFilter;
 use crate::contract::Store;
 use crate::model::ModelStore;
-use crate::read::{LedgerFilter, OrderFilter, Page, PoolFilter};
 
-const STEPS: u32 = 400;
+/// Commands of a walk, unless `HOLDFAST_WALK_COMMANDS` says otherwise.
+const COMMANDS: usize = 10_000;
+/// Steps after which the walk goes on with fresh orders and accounts, and with full shelves.
+const EPOCH: u32 = 300;
+/// Numbers of the orders of an epoch.
+const NUMBERS: u64 = 40;
+
+fn commands_wanted() -> usize {
+    let wanted = std::env::var("HOLDFAST_WALK_COMMANDS").ok();
+    wanted.map_or(COMMANDS, |text| text.parse().expect("HOLDFAST_WALK_COMMANDS is a number"))
+}
 
 /// A small generator: the walk is the same every time.
 struct Dice(u64);
@@ -52,9 +62,34 @@ fn policies() -> [Policy; 5] {
     [Policy::default(), limited, strict, devices, device_limit(Some(6), None)]
 }
 
-fn command(dice: &mut Dice, step: u32) -> Command {
-    let order = 1 + u128::from(dice.roll(40));
-    let text = |prefix: &str, number: u64| format!("{prefix}{number}");
+/// Where the walk is: its keys are those of its epoch, its orders have the ids of their first places.
+#[derive(Default)]
+struct Whereabouts {
+    epoch: u32,
+    ids: BTreeMap<u128, OrderId>,
+    next_id: u128,
+}
+
+impl Whereabouts {
+    fn number(&self, dice: &mut Dice) -> u128 {
+        u128::from(self.epoch) * u128::from(NUMBERS) + u128::from(dice.roll(NUMBERS))
+    }
+
+    /// Learns the ids of the orders that were made.
+    fn learn(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            if let Some(order) = outcome.order() {
+                let number = order.key.order_no.as_str().trim_start_matches("no-");
+                self.ids.insert(number.parse().expect("a number"), order.id);
+            }
+        }
+    }
+}
+
+fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
+    let order = at.number(dice);
+    let epoch = at.epoch;
+    let text = |prefix: &str, number: u64| format!("{prefix}{epoch}-{number}");
     let provider = || Provider::new("bank").expect("a good id");
     let action = match dice.roll(15) {
         0..=3 => {
@@ -62,12 +97,14 @@ fn command(dice: &mut Dice, step: u32) -> Command {
                 .map(|_| (1 + u128::from(dice.roll(2)), 1 + dice.roll(4) as u32))
                 .collect();
             // The same number with other lines: a mismatch, most of the time.
-            let mut wanted = place(order, ["ann", "bob", "eve"][dice.roll(3) as usize], &lines);
-            wanted.id = holdfast_core::id::OrderId(order + 1_000 * u128::from(step));
+            let account = format!("{}{epoch}", ["ann", "bob", "eve"][dice.roll(3) as usize]);
+            let mut wanted = place(order, &account, &lines);
+            at.next_id += 1;
+            wanted.id = OrderId(at.next_id);
             wanted.route = dice.roll(7);
             wanted.intake = (dice.roll(3) == 0).then(|| bucket(1, dice.roll(3) as u32));
             if dice.roll(3) > 0 {
-                let device = HashedKey(u128::from(dice.roll(2)));
+                let device = HashedKey(u128::from(epoch) * 2 + u128::from(dice.roll(2)));
                 wanted.limit_keys.insert(LimitName::new("device").expect("a good id"), device);
             }
             wanted.hold_seconds = [None, Some(5), Some(60)][dice.roll(3) as usize];
@@ -94,7 +131,7 @@ fn command(dice: &mut Dice, step: u32) -> Command {
         }),
         10 => OrderAction::Expire,
         11 | 12 => OrderAction::Land,
-        13 => return move_or_change(dice, step),
+        13 => return move_or_change(dice, epoch),
         _ => {
             return Command::Adjust(Adjust {
                 adjustment_id: AdjustmentId::new(&text("adj", dice.roll(30))).expect("a good id"),
@@ -106,13 +143,12 @@ fn command(dice: &mut Dice, step: u32) -> Command {
             });
         }
     };
-    // Orders are addressed by the id of the first place of their number; some ids do not exist.
-    let id = order + 1_000 * u128::from(dice.roll(u64::from(step) + 1));
-    change(id, action)
+    let unknown = OrderId(u128::MAX);
+    change(at.ids.get(&order).unwrap_or(&unknown).0, action)
 }
 
 /// Stock that moves, and pools that change.
-fn move_or_change(dice: &mut Dice, step: u32) -> Command {
+fn move_or_change(dice: &mut Dice, epoch: u32) -> Command {
     let pool = |dice: &mut Dice| 1 + u128::from(dice.roll(2));
     let bucket = |dice: &mut Dice| [None, Some(0), Some(1)][dice.roll(3) as usize];
     match dice.roll(6) {
@@ -121,25 +157,45 @@ fn move_or_change(dice: &mut Dice, step: u32) -> Command {
             let weights = (dice.roll(2) == 0).then(|| vec![dice.roll(3) as u32; 3]);
             Command::ChangePool(ChangePool { buckets, weights, ..no_change(pool(dice)) })
         }
-        1 => sweep(u128::from(step), pool(dice), bucket(dice)),
+        1 => sweep(u128::from(epoch), pool(dice), bucket(dice)),
         _ => {
-            let id = format!("t{}", dice.roll(60));
+            let id = format!("t{epoch}-{}", dice.roll(60));
             let (from, to) = ((pool(dice), bucket(dice)), (pool(dice), bucket(dice)));
             transfer(&id, from, to, 1 + dice.roll(4))
         }
     }
 }
 
-/// Orders, pools and ledger as text, for comparison.
-async fn rows(store: &dyn Store) -> String {
-    let page = |limit| Page { after: None, limit };
-    let orders = store.orders(OrderFilter::default(), page(10_000)).await.expect("read");
-    let pools = store.pools(PoolFilter::default(), Page { after: None, limit: 10_000 }).await.expect("read");
-    let ledger =
-        store.ledger(LedgerFilter::default(), Page { after: None, limit: 100_000 }).await.expect("read");
-    let settlement = store.settlement(campaign_id()).await.expect("read");
-    let cases = store.cases(CaseFilter::default(), Page { after: None, limit: 1_000 }).await.expect("read");
-    format!("{orders:#?}\n{pools:#?}\n{ledger:#?}\n{settlement:#?}\n{cases:#?}")
+/// Fills a shelf again, so that an epoch has something to sell.
+async fn refill(store: &dyn Store, pool: u128, units: u64, epoch: u32) -> Command {
+    let (available, _, _) = balances(store, pool).await;
+    Command::Adjust(Adjust {
+        adjustment_id: AdjustmentId::new(&format!("refill-{epoch}-{pool}")).expect("a good id"),
+        pool: PoolId(pool),
+        // Nothing is not an adjustment.
+        delta: if units == available { 1 } else { units.cast_signed() - available.cast_signed() },
+        kind: AdjustmentKind::Adjust,
+        bucket: None,
+        signed: signed(),
+    })
+}
+
+/// Another policy or switch, the same for both.
+async fn change_campaign(both: &[&dyn Store], dice: &mut Dice, step: u32) {
+    if step.is_multiple_of(50) {
+        let policy = &policies()[dice.roll(5) as usize];
+        let switches = [Switch::Freeze, Switch::Unfreeze, Switch::Pause, Switch::Resume];
+        let switched = switches[dice.roll(4) as usize];
+        for store in both {
+            put(*store, policy.clone()).await;
+            switch(*store, switched).await;
+        }
+    } else if step % 50 == 10 {
+        for store in both {
+            switch(*store, Switch::Unfreeze).await;
+            switch(*store, Switch::Resume).await;
+        }
+    }
 }
 
 /// The store under test does what the model does.
@@ -152,28 +208,26 @@ pub async fn a_random_walk_agrees_with_the_model(store: Subject, clock: TestCloc
         open_pool(store, 2, 20, 1).await;
     }
     let mut dice = Dice(42);
-    for step in 1..=STEPS {
+    let mut at = Whereabouts::default();
+    let (mut sent, mut step) = (0, 0);
+    while sent < commands_wanted() {
+        step += 1;
         clock.advance_millis(dice.roll(2_000) as u32);
-        if step % 50 == 0 {
-            let policy = &policies()[dice.roll(5) as usize];
-            let switches = [Switch::Freeze, Switch::Unfreeze, Switch::Pause, Switch::Resume];
-            let switched = switches[dice.roll(4) as usize];
-            for store in both {
-                put(store, policy.clone()).await;
-                switch(store, switched).await;
-            }
-        } else if step % 50 == 10 {
-            for store in both {
-                switch(store, Switch::Unfreeze).await;
-                switch(store, Switch::Resume).await;
-            }
+        change_campaign(&both, &mut dice, step).await;
+        let mut commands: Vec<Command> =
+            (0..1 + dice.roll(12)).map(|_| command(&mut dice, &mut at)).collect();
+        if step.is_multiple_of(EPOCH) {
+            at = Whereabouts { epoch: at.epoch + 1, next_id: at.next_id, ids: BTreeMap::new() };
+            commands = vec![refill(&*model, 1, 40, at.epoch).await, refill(&*model, 2, 20, at.epoch).await];
         }
-        let commands: Vec<Command> = (0..1 + dice.roll(6)).map(|_| command(&mut dice, step)).collect();
         let actual = commit(&*store, whole(&[1, 2]), commands.clone()).await;
         let expected = commit(&*model, whole(&[1, 2]), commands.clone()).await;
         assert_eq!(actual, expected, "step {step}: {commands:#?}");
+        at.learn(&expected);
+        sent += commands.len();
     }
-    assert_eq!(rows(&*store).await, rows(&*model).await);
+    assert_same_campaign(&*store, &*model, &campaign_id()).await;
+    assert_same(&cases(&*store).await, &cases(&*model).await);
     assert_clean(&*store).await;
     assert_clean(&*model).await;
 }
