@@ -10,7 +10,6 @@ mod explain;
 mod export;
 mod import;
 mod key;
-mod lines;
 mod migrate;
 mod notify;
 mod output;

@@ -17,6 +17,6 @@ pub use download::Download;
 pub use error::Error;
 pub use events::{OrderEvent, OrderEvents};
 pub use options::Options;
-pub use query::{LedgerQuery, OrdersQuery, PageQuery, PoolSwitch, PoolsQuery, Switch};
+pub use query::{ImportQuery, LedgerQuery, OrdersQuery, PageQuery, PoolSwitch, PoolsQuery, Switch};
 pub use retry::RetryPolicy;
 pub use transport::{Answer, Client};

@@ -44,6 +44,23 @@ pub struct LedgerQuery {
     pub order_id: Option<String>,
 }
 
+/// How a stock file is imported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportQuery {
+    /// The campaign.
+    pub campaign_id: String,
+    /// What its quantities mean; absent: pools open with them.
+    pub mode: Option<String>,
+    /// Only judge it.
+    pub dry_run: bool,
+    /// The key of the file; absent: a hash of what it says.
+    pub import_id: Option<String>,
+    /// Who imports it; absent: the key.
+    pub operator: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
 /// A query parameter with its value, if it is asked for.
 pub(crate) type Parameter<'a> = (&'static str, Option<&'a str>);
 
@@ -53,6 +70,19 @@ impl PoolsQuery {
             ("campaign_id", self.campaign_id.as_deref()),
             ("sku", self.sku.as_deref()),
             ("location", self.location.as_deref()),
+        ]
+    }
+}
+
+impl ImportQuery {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        vec![
+            ("campaign_id", Some(&self.campaign_id)),
+            ("mode", self.mode.as_deref()),
+            ("dry_run", self.dry_run.then_some("true")),
+            ("import_id", self.import_id.as_deref()),
+            ("operator", self.operator.as_deref()),
+            ("reason", self.reason.as_deref()),
         ]
     }
 }

@@ -1,7 +1,7 @@
 //! The routes, one method each.
 
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, CaseView, ChangePoolRequest,
+    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, CaseView, ChangePoolRequest, ImportView,
     LedgerEntryView, NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest,
     PaymentNotification, PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest,
     ResolveOrderRequest, SettlementView, SweepRequest, SwitchRequest, TransferRequest, TransferView,
@@ -10,7 +10,9 @@ use reqwest::Method;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::query::{LedgerQuery, OrdersQuery, PageQuery, Parameter, PoolSwitch, PoolsQuery, Switch};
+use crate::query::{
+    ImportQuery, LedgerQuery, OrdersQuery, PageQuery, Parameter, PoolSwitch, PoolsQuery, Switch,
+};
 use crate::transport::{Answer, Client};
 
 /// Items on a page when a whole list is read: the most that the server gives.
@@ -99,6 +101,16 @@ impl Client {
         request: &AdjustPoolRequest,
     ) -> Result<Answer<AdjustmentView>, Error> {
         self.write(Method::POST, &["pools", id, "adjustments"], request).await
+    }
+
+    /// Imports a stock file, whole or not at all: 201, or 200 if that was done before or is a dry run. Every fault
+    /// of the file is among the problem's errors.
+    pub async fn import_stock(
+        &self,
+        query: &ImportQuery,
+        file: Vec<u8>,
+    ) -> Result<Answer<ImportView>, Error> {
+        self.post_file(&["imports", "stock"], &query.parameters(), file).await
     }
 
     /// Places an order. When every attempt leaves the outcome unknown, the order is looked up, which waits

@@ -20,6 +20,9 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Longest that an answer which comes piece by piece may take in all.
 const STREAM_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How much longer than other requests a stock file may take.
+const FILE_PATIENCE: Duration = Duration::from_secs(180);
+
 /// What the server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer<T> {
@@ -44,6 +47,7 @@ struct Request {
     method: Method,
     url: Url,
     body: Option<Vec<u8>>,
+    content_type: &'static str,
     /// How much longer than an ordinary one it may take.
     patience: Duration,
     /// Whether its order may be queued rather than decided.
@@ -52,7 +56,8 @@ struct Request {
 
 impl Request {
     const fn get(url: Url, patience: Duration) -> Self {
-        Self { method: Method::GET, url, body: None, patience, prefers_queue: false }
+        let content_type = "application/json";
+        Self { method: Method::GET, url, body: None, content_type, patience, prefers_queue: false }
     }
 }
 
@@ -204,6 +209,18 @@ impl Client {
         self.send(Request { body, method, prefers_queue, ..self.to(&["orders"])? }).await
     }
 
+    /// Sends a stock file. It may be long, and all of it is one answer.
+    pub(crate) async fn post_file<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        parameters: &[Parameter<'_>],
+        file: Vec<u8>,
+    ) -> Result<Answer<T>, Error> {
+        let url = self.address(path, parameters)?;
+        let (body, method, content_type) = (Some(file), Method::POST, "text/csv");
+        self.send(Request { body, method, content_type, ..Request::get(url, FILE_PATIENCE) }).await
+    }
+
     fn to(&self, path: &[&str]) -> Result<Request, Error> {
         Ok(Request::get(self.address(path, &[])?, Duration::ZERO))
     }
@@ -251,7 +268,7 @@ impl Client {
     async fn attempt<T: DeserializeOwned>(&self, request: &Request) -> Result<Answer<T>, Failure> {
         let mut builder = self.http.request(request.method.clone(), request.url.clone());
         if let Some(body) = &request.body {
-            builder = builder.header(CONTENT_TYPE, "application/json").body(body.clone());
+            builder = builder.header(CONTENT_TYPE, request.content_type).body(body.clone());
         }
         if request.prefers_queue {
             builder = builder.header("prefer", "respond-async");

@@ -6,6 +6,7 @@ use crate::id::{
     Account, AdjustmentId, AttemptId, CampaignId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
     Sku, SweepId, TransferId,
 };
+use crate::import::{Import, ImportCounts, RowReport};
 use crate::limit::LimitKeys;
 use crate::order::{Disposition, Money, Notice, Order, Refund};
 use crate::refusal::Refusal;
@@ -30,6 +31,8 @@ pub enum Command {
     Transfer(Transfer),
     /// Gather a pool's stock in one bucket. The same again finds nothing to gather.
     Sweep(Sweep),
+    /// Apply a stock file. Key: the import id.
+    Import(Arc<Import>),
 }
 
 /// One line of an order to place.
@@ -333,6 +336,15 @@ pub enum Outcome {
         /// Whether it was applied before.
         repeated: bool,
     },
+    /// The file is applied, or would be.
+    Imported {
+        /// What became of its rows.
+        counts: ImportCounts,
+        /// Row by row; none if it was applied before.
+        rows: Vec<RowReport>,
+        /// Whether it was applied before.
+        repeated: bool,
+    },
     /// The locked buckets of these pools have too little; other buckets may have more.
     Miss(Vec<PoolId>),
     /// The command needs buckets that the batch did not lock: all of these pools.
@@ -355,6 +367,7 @@ impl Outcome {
             | Self::Pool { .. }
             | Self::Adjusted { .. }
             | Self::Transferred { .. }
+            | Self::Imported { .. }
             | Self::Miss(_)
             | Self::Elsewhere(_)
             | Self::NotDue(_) => None,

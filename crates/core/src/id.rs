@@ -93,6 +93,8 @@ text_id! {
     AdjustmentId,
     /// A transfer of stock, global.
     TransferId,
+    /// An imported stock file, global.
+    ImportId,
     /// A payment provider.
     Provider,
     /// A provider's event, per provider.

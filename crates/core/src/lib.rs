@@ -10,6 +10,7 @@ pub mod case;
 pub mod command;
 pub mod decide;
 pub mod id;
+pub mod import;
 pub mod invariant;
 pub mod ledger;
 pub mod limit;

@@ -1,6 +1,7 @@
 //! Refusals: business answers with stable codes, ordered by precedence. They are outcomes, not errors.
 
 use crate::id::LimitName;
+use crate::import::RowFault;
 use crate::order::{Order, Reason, Shortage, State};
 
 /// A field of a request that differs from what its key is bound to, as a JSON pointer.
@@ -26,6 +27,8 @@ pub enum Refusal {
         /// The line, from 1.
         line: u32,
     },
+    /// Rows of a stock file cannot be applied, so none was.
+    Rows(Vec<RowFault>),
     /// A value is not allowed here.
     InvalidValue {
         /// Where, as a JSON pointer.

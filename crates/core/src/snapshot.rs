@@ -7,13 +7,15 @@ use crate::campaign::Campaign;
 use crate::case::Case;
 use crate::command::{Adjust, Command, OrderAction, Transfer};
 use crate::id::{
-    Account, AdjustmentId, CampaignId, EventId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
-    Sku, TransferId,
+    Account, AdjustmentId, CampaignId, EventId, ImportId, Location, OrderId, OrderKey, PaymentId, PoolId,
+    Provider, Sku, TransferId,
 };
+use crate::import::{Import, ImportRow, Imported, Since};
 use crate::ledger::Entry;
 use crate::limit::{LimitKeys, Limited, limited_of};
 use crate::order::{Order, PaymentOutcome, Usage};
 use crate::stock::{Bucket, BucketKey, Pool};
+use crate::time::Timestamp;
 
 /// Which buckets a batch locks. The lock set of a command is its home and every bucket whose balance
 /// may change; nothing takes a second round of locks in one transaction.
@@ -95,6 +97,10 @@ pub struct Snapshot {
     pub queue_lengths: BTreeMap<PoolId, u64>,
     /// Transfers known.
     pub transfers: BTreeMap<TransferId, Transfer>,
+    /// Stock files known.
+    pub imports: BTreeMap<ImportId, Imported>,
+    /// What happened to pools after the times of [`Snapshot::counts_of`].
+    pub since: BTreeMap<(PoolId, Timestamp), Since>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
     pub halted: bool,
 }
@@ -118,6 +124,28 @@ impl Snapshot {
         keys.sort_unstable();
         keys.dedup();
         keys
+    }
+
+    /// Of which pools, and since when, the ledger must be summed up for counts in stock files. Only of pools that are
+    /// locked: without the lock more would come.
+    pub fn counts_of(&self, commands: &[Command]) -> BTreeSet<(PoolId, Timestamp)> {
+        let mut counts = BTreeSet::new();
+        for command in commands {
+            let Command::Import(import) = command else { continue };
+            for row in &import.rows {
+                let Some(count) = row.counted else { continue };
+                let address = (import.campaign.clone(), row.sku.clone(), row.location.clone());
+                let pool = self.pool_addresses.get(&address).copied();
+                counts.extend(pool.filter(|pool| self.has_locked(*pool)).map(|pool| (pool, count.at)));
+            }
+        }
+        counts
+    }
+
+    /// Whether a bucket of the pool is locked.
+    pub fn has_locked(&self, pool: PoolId) -> bool {
+        let from = BucketKey { pool, number: 0 };
+        self.buckets.range(from..=BucketKey { pool, number: u32::MAX }).next().is_some()
     }
 
     fn add_usage(
@@ -144,6 +172,8 @@ pub struct Needs<'a> {
     pub pools: BTreeSet<PoolId>,
     /// Pools looked up by address.
     pub pool_addresses: BTreeSet<(&'a CampaignId, &'a Sku, &'a Location)>,
+    /// Those of them that an answer shows with their buckets, locked or not.
+    pub opened: BTreeSet<(&'a CampaignId, &'a Sku, &'a Location)>,
     /// Campaigns named by commands.
     pub campaigns: BTreeSet<&'a CampaignId>,
     /// Events.
@@ -156,6 +186,8 @@ pub struct Needs<'a> {
     pub queues: BTreeSet<PoolId>,
     /// Transfers.
     pub transfers: BTreeSet<&'a TransferId>,
+    /// Stock files.
+    pub imports: BTreeSet<&'a ImportId>,
 }
 
 impl<'a> Needs<'a> {
@@ -183,6 +215,7 @@ impl<'a> Needs<'a> {
                 Command::OpenPool(open) => {
                     needs.campaigns.insert(&open.campaign);
                     needs.pool_addresses.insert((&open.campaign, &open.sku, &open.location));
+                    needs.opened.insert((&open.campaign, &open.sku, &open.location));
                 }
                 Command::ChangePool(change) => drop(needs.pools.insert(change.pool)),
                 Command::Adjust(adjust) => {
@@ -194,10 +227,21 @@ impl<'a> Needs<'a> {
                     needs.transfers.insert(&transfer.transfer_id);
                 }
                 Command::Sweep(sweep) => drop(needs.pools.insert(sweep.pool)),
+                Command::Import(import) => {
+                    needs.campaigns.insert(&import.campaign);
+                    needs.imports.insert(&import.id);
+                    let address = |row| address_of(import, row);
+                    needs.pool_addresses.extend(import.rows.iter().map(address));
+                }
             }
         }
         needs
     }
+}
+
+/// The address of the pool that a row of a stock file names.
+fn address_of<'a>(import: &'a Import, row: &'a ImportRow) -> (&'a CampaignId, &'a Sku, &'a Location) {
+    (&import.campaign, &row.sku, &row.location)
 }
 
 /// An order row to write.
@@ -243,12 +287,16 @@ pub struct Changes {
     pub cases: Vec<Case>,
     /// New transfers.
     pub transfers: Vec<Transfer>,
+    /// New stock files.
+    pub imports: Vec<Imported>,
 }
 
 impl Changes {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        let Self { orders, entries, buckets, usage, payments, adjustments, cases, transfers, .. } = self;
+        let Self {
+            orders, entries, buckets, usage, payments, adjustments, cases, transfers, imports, ..
+        } = self;
         orders.is_empty()
             && entries.is_empty()
             && buckets.is_empty()
@@ -258,6 +306,7 @@ impl Changes {
             && adjustments.is_empty()
             && cases.is_empty()
             && transfers.is_empty()
+            && imports.is_empty()
     }
 
     /// Whether something changes that nodes keep in their catalogs: pools and how orders come to them.

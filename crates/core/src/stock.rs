@@ -119,6 +119,30 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// A pool as it is opened.
+    pub const fn opened(
+        id: PoolId,
+        campaign: CampaignId,
+        sku: Sku,
+        location: Location,
+        opening: Opening,
+    ) -> Self {
+        Self {
+            id,
+            campaign,
+            sku,
+            location,
+            buckets: opening.buckets,
+            opening,
+            path: opening.path,
+            routing: opening.routing,
+            max_concurrency: None,
+            cache_fallback: CacheFallback::Authority,
+            frozen: false,
+            retired: false,
+        }
+    }
+
     /// The pool after a switch. Every switch may be set again.
     #[must_use]
     pub fn after(self, switch: PoolSwitch) -> Self {

@@ -23,6 +23,8 @@ pub struct Config {
     pub lane_age_max: Duration,
     /// How long a caller waits for an answer before the outcome is called unknown.
     pub answer_deadline: Duration,
+    /// The same for a stock file, of which all rows are one transaction.
+    pub import_deadline: Duration,
     /// Most callers that wait for a key that is already in flight.
     pub joined_max: usize,
     /// How many other buckets are tried after a miss, before the whole pool is locked.
@@ -79,6 +81,7 @@ impl Default for Config {
             lane_reserved_max: 10_000,
             lane_age_max: Duration::from_secs(2),
             answer_deadline: Duration::from_secs(15),
+            import_deadline: Duration::from_secs(60),
             joined_max: 1_000,
             probes_max: 2,
             retries_max: 5,

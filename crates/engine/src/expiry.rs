@@ -136,6 +136,7 @@ impl Engine {
                     | Outcome::Pool { .. }
                     | Outcome::Adjusted { .. }
                     | Outcome::Transferred { .. }
+                    | Outcome::Imported { .. }
                     | Outcome::Miss(_)
                     | Outcome::Elsewhere(_),
                 )

@@ -263,6 +263,7 @@ impl Engine {
                 | Outcome::Pool { .. }
                 | Outcome::Adjusted { .. }
                 | Outcome::Transferred { .. }
+                | Outcome::Imported { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
                 | Outcome::NotDue(_),

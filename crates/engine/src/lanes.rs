@@ -41,6 +41,8 @@ pub(crate) enum LaneKey {
     Node,
     /// The queues of a pool: takes orders in, and locks nothing.
     Intake(PoolId),
+    /// Stock files: one after another, so that one of many rows does not keep orders over several pools waiting.
+    Files,
 }
 
 struct Task {
@@ -143,7 +145,7 @@ impl LanesSeen {
         let pool = match key {
             LaneKey::Bucket(bucket) | LaneKey::Direct(bucket) => bucket.pool,
             LaneKey::Pool(pool) | LaneKey::Intake(pool) => pool,
-            LaneKey::Node => return,
+            LaneKey::Node | LaneKey::Files => return,
         };
         *self.of_pools.entry(pool).or_default() += lane.placing.len() + lane.settling.len();
     }
@@ -216,7 +218,15 @@ impl Lanes {
             })
             .unzip();
         self.submit(key, class, tasks);
-        let deadline = tokio::time::Instant::now() + self.config.answer_deadline;
+        let patience = match key {
+            LaneKey::Files => self.config.import_deadline,
+            LaneKey::Bucket(_)
+            | LaneKey::Direct(_)
+            | LaneKey::Pool(_)
+            | LaneKey::Node
+            | LaneKey::Intake(_) => self.config.answer_deadline,
+        };
+        let deadline = tokio::time::Instant::now() + patience;
         let mut outcomes = Vec::with_capacity(answers.len());
         for answer in answers {
             outcomes.push(match tokio::time::timeout_at(deadline, answer).await {
@@ -255,7 +265,7 @@ impl Lanes {
     /// One batch at a time, so that the next gathers; on the direct path there is nothing to gather.
     fn flights_max(&self, key: LaneKey) -> usize {
         match key {
-            LaneKey::Bucket(_) | LaneKey::Pool(_) | LaneKey::Node | LaneKey::Intake(_) => 1,
+            LaneKey::Bucket(_) | LaneKey::Pool(_) | LaneKey::Node | LaneKey::Intake(_) | LaneKey::Files => 1,
             LaneKey::Direct(_) => self.config.direct_flights_max.max(1),
         }
     }
@@ -264,7 +274,7 @@ impl Lanes {
     async fn drive(self: Arc<Self>, key: LaneKey) {
         let size_max = match key {
             LaneKey::Bucket(_) | LaneKey::Intake(_) => self.config.batch_size_max,
-            LaneKey::Direct(_) => 1,
+            LaneKey::Direct(_) | LaneKey::Files => 1,
             LaneKey::Pool(_) | LaneKey::Node => self.config.wide_batch_size_max,
         };
         let mut guard = LaneGuard { lanes: &self, key, finished: false };

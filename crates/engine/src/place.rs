@@ -302,6 +302,7 @@ impl Engine {
             | Outcome::Pool { .. }
             | Outcome::Adjusted { .. }
             | Outcome::Transferred { .. }
+            | Outcome::Imported { .. }
             | Outcome::NotDue(_)) => Ok(outcome),
         }
     }

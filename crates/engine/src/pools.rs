@@ -1,7 +1,10 @@
 //! Pools and stock, as operators change them: commands of the wide lanes, which lock what they need whole.
 
+use std::sync::Arc;
+
 use holdfast_core::command::{Adjust, ChangePool, Command, OpenPool, Outcome, Sweep, Transfer};
 use holdfast_core::id::{PoolId, SweepId};
+use holdfast_core::import::Import;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
@@ -21,6 +24,18 @@ impl Engine {
     pub async fn open_pool(&self, mut open: OpenPool) -> Result<Outcome, Error> {
         open.id = PoolId(self.shared.ids.next());
         let outcome = self.settle(LaneKey::Node, Command::OpenPool(open), LockSet::default()).await;
+        self.catalog_changed().await;
+        outcome
+    }
+
+    /// Applies a stock file, whole or not at all; the engine sets the ids of new pools. Which pools are there is
+    /// learnt without locks; then they are locked, and judged.
+    pub async fn import(&self, mut import: Import) -> Result<Outcome, Error> {
+        for row in &mut import.rows {
+            row.new_pool = PoolId(self.shared.ids.next());
+        }
+        let command = Command::Import(Arc::new(import));
+        let outcome = self.settle(LaneKey::Files, command, LockSet::default()).await;
         self.catalog_changed().await;
         outcome
     }

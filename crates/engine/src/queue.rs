@@ -211,6 +211,7 @@ impl Queues {
             | Outcome::Pool { .. }
             | Outcome::Adjusted { .. }
             | Outcome::Transferred { .. }
+            | Outcome::Imported { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::NotDue(_) => None,

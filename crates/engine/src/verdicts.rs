@@ -210,6 +210,7 @@ fn said<'r>(
         | Refusal::InReview
         | Refusal::RefundExceedsSold(_)
         | Refusal::StockInUse(_)
+        | Refusal::Rows(_)
         | Refusal::Conflict(_) => None,
     }
 }

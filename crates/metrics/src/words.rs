@@ -1,6 +1,7 @@
 //! The words of the node's labels: closed sets, so that what is scraped is bounded.
 
 use holdfast_core::command::Outcome;
+use holdfast_core::import::RowRefusal;
 use holdfast_core::invariant::Invariant;
 use holdfast_core::order::{Disposition, State};
 use holdfast_core::refusal::Refusal;
@@ -42,6 +43,8 @@ crate::label! {
         Events = "events",
         /// Too many exports are under way.
         Exports = "exports",
+        /// Too many imports are under way.
+        Imports = "imports",
     }
 }
 
@@ -142,6 +145,7 @@ impl From<&Refusal> for Code {
             | Refusal::UnknownCase => Self::NotFound,
             Refusal::UnknownSku { .. } => Self::UnknownSku,
             Refusal::InvalidValue { .. } => Self::InvalidValue,
+            Refusal::Rows(faults) => faults.first().map_or(Self::Conflict, |fault| of_row(&fault.why)),
             Refusal::CampaignClosed => Self::CampaignClosed,
             Refusal::Halted | Refusal::Frozen => Self::Frozen,
             Refusal::CampaignPaused => Self::CampaignPaused,
@@ -165,6 +169,21 @@ impl From<&Refusal> for Code {
             Refusal::StockInUse(_) => Self::StockInUse,
             Refusal::Conflict(_) => Self::Conflict,
         }
+    }
+}
+
+/// The code of the first row of a stock file that cannot be applied.
+const fn of_row(why: &RowRefusal) -> Code {
+    match why {
+        RowRefusal::UnknownSku => Code::UnknownSku,
+        RowRefusal::StockInUse(_) => Code::StockInUse,
+        RowRefusal::Frozen => Code::Frozen,
+        RowRefusal::OpenedOtherwise { .. } | RowRefusal::TooMuch | RowRefusal::CorrectedSince(_) => {
+            Code::Conflict
+        }
+        RowRefusal::CountedInFuture
+        | RowRefusal::CountedBeforeOpening
+        | RowRefusal::ShippedMoreThanSold { .. } => Code::InvalidValue,
     }
 }
 
@@ -237,6 +256,7 @@ pub(crate) fn code_of(outcome: &Outcome) -> Option<Code> {
         | Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
+        | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_) => None,

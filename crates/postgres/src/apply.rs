@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
-use crate::{acts, alike, catalog, usage};
+use crate::{acts, alike, catalog, files, usage};
 
 static INSERT_BUCKETS: Sql = Sql::new(
     "INSERT INTO bucket (pool, number, weight, available, held, sold, ledger_seq, last_at) \
@@ -195,6 +195,10 @@ pub(crate) static HOT: &[&Sql] = &[
     &INSERT_PAYMENTS,
 ];
 
+/// Most rows of one statement. A stock file has more than any server should be busy with at a time: its statements
+/// follow one another in the same flight.
+pub(crate) const ROWS_MAX: usize = 10_000;
+
 /// One column of many rows.
 pub(crate) fn column<'a, R, T>(rows: &'a [R], read: impl Fn(&'a R) -> T) -> Owned<'a>
 where
@@ -266,8 +270,8 @@ impl<'a> Writes<'a> {
         usage::write(&mut flight, &self.changes.usage, self.counted)?;
         self.add_orders(&mut flight)?;
         self.add_entries(&mut flight)?;
-        if !self.changed_buckets.is_empty() {
-            flight.add(&UPDATE_BUCKETS, self.bucket_columns()?);
+        for buckets in self.changed_buckets.chunks(ROWS_MAX) {
+            flight.add(&UPDATE_BUCKETS, bucket_columns(buckets)?);
         }
         self.add_rest(&mut flight)?;
         // Last, with the acts: these take the one row of the authority.
@@ -279,8 +283,7 @@ impl<'a> Writes<'a> {
     }
 
     fn add_new_buckets<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
-        let buckets = &self.new_buckets;
-        if !buckets.is_empty() {
+        for buckets in self.new_buckets.chunks(ROWS_MAX) {
             let params = vec![
                 column(buckets, |change| uuid(change.bucket.key.pool.0)),
                 column(buckets, |change| short(change.bucket.key.number)),
@@ -294,21 +297,6 @@ impl<'a> Writes<'a> {
             flight.add(&INSERT_BUCKETS, params);
         }
         Ok(())
-    }
-
-    fn bucket_columns(&self) -> Result<Vec<Owned<'_>>, Error> {
-        let buckets = &self.changed_buckets;
-        Ok(vec![
-            column(buckets, |(change, _)| uuid(change.bucket.key.pool.0)),
-            column(buckets, |(change, _)| short(change.bucket.key.number)),
-            try_column(buckets, |(_, base)| integer(*base))?,
-            try_column(buckets, |(change, _)| integer(change.bucket.available))?,
-            try_column(buckets, |(change, _)| integer(change.bucket.held))?,
-            try_column(buckets, |(change, _)| integer(change.bucket.sold))?,
-            try_column(buckets, |(change, _)| integer(change.bucket.ledger_seq))?,
-            column(buckets, |(change, _)| change.bucket.last_at.0),
-            count(buckets),
-        ])
     }
 
     fn add_orders<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
@@ -373,29 +361,9 @@ impl<'a> Writes<'a> {
             flight.add(&alike::INSERT_ENTRIES, params);
             return Ok(());
         }
-        if entries.is_empty() {
-            return Ok(());
+        for entries in entries.chunks(ROWS_MAX) {
+            flight.add(&INSERT_ENTRIES, entry_columns(entries)?);
         }
-        let params = vec![
-            column(entries, |entry| uuid(entry.bucket.pool.0)),
-            column(entries, |entry| short(entry.bucket.number)),
-            try_column(entries, |entry| integer(entry.seq))?,
-            column(entries, |entry| entry.at.0),
-            column(entries, |entry| entry.order_id.map(|id| uuid(id.0))),
-            column(entries, |entry| &*entry.business_no),
-            column(entries, |entry| entry.action.as_str()),
-            column(entries, |entry| entry.delta.available),
-            column(entries, |entry| entry.delta.held),
-            column(entries, |entry| entry.delta.sold),
-            try_column(entries, |entry| integer(entry.settled))?,
-            column(entries, |entry| entry.from_state.map(State::as_str)),
-            column(entries, |entry| entry.to_state.map(State::as_str)),
-            column(entries, |entry| entry.order_version.map(i64::from)),
-            column(entries, |entry| &*entry.source),
-            column(entries, |entry| &*entry.actor),
-            column(entries, |entry| &*entry.reason),
-        ];
-        flight.add(&INSERT_ENTRIES, params);
         Ok(())
     }
 
@@ -451,8 +419,44 @@ impl<'a> Writes<'a> {
             ];
             flight.add(&INSERT_TRANSFERS, params);
         }
-        Ok(())
+        files::add(flight, &self.changes.imports)
     }
+}
+
+fn bucket_columns<'f>(buckets: &'f [(&'f BucketChange, u64)]) -> Result<Vec<Owned<'f>>, Error> {
+    Ok(vec![
+        column(buckets, |(change, _)| uuid(change.bucket.key.pool.0)),
+        column(buckets, |(change, _)| short(change.bucket.key.number)),
+        try_column(buckets, |(_, base)| integer(*base))?,
+        try_column(buckets, |(change, _)| integer(change.bucket.available))?,
+        try_column(buckets, |(change, _)| integer(change.bucket.held))?,
+        try_column(buckets, |(change, _)| integer(change.bucket.sold))?,
+        try_column(buckets, |(change, _)| integer(change.bucket.ledger_seq))?,
+        column(buckets, |(change, _)| change.bucket.last_at.0),
+        count(buckets),
+    ])
+}
+
+fn entry_columns(entries: &[Entry]) -> Result<Vec<Owned<'_>>, Error> {
+    Ok(vec![
+        column(entries, |entry| uuid(entry.bucket.pool.0)),
+        column(entries, |entry| short(entry.bucket.number)),
+        try_column(entries, |entry| integer(entry.seq))?,
+        column(entries, |entry| entry.at.0),
+        column(entries, |entry| entry.order_id.map(|id| uuid(id.0))),
+        column(entries, |entry| &*entry.business_no),
+        column(entries, |entry| entry.action.as_str()),
+        column(entries, |entry| entry.delta.available),
+        column(entries, |entry| entry.delta.held),
+        column(entries, |entry| entry.delta.sold),
+        try_column(entries, |entry| integer(entry.settled))?,
+        column(entries, |entry| entry.from_state.map(State::as_str)),
+        column(entries, |entry| entry.to_state.map(State::as_str)),
+        column(entries, |entry| entry.order_version.map(i64::from)),
+        column(entries, |entry| &*entry.source),
+        column(entries, |entry| &*entry.actor),
+        column(entries, |entry| &*entry.reason),
+    ])
 }
 
 fn order_of(change: &OrderChange) -> &Order {

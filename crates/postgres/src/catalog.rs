@@ -14,7 +14,7 @@ use holdfast_store::{Act, CATALOG_PAGE_MAX, CatalogChanges, Error, PoolRow, Swit
 use tokio_postgres::types::Type;
 
 use crate::acts;
-use crate::apply::{column, count, short, try_column};
+use crate::apply::{ROWS_MAX, column, count, short, try_column};
 use crate::call::{Work, rows as statement};
 use crate::connection::Connection;
 use crate::error::Fault;
@@ -96,8 +96,7 @@ pub(crate) fn add<'f>(flight: &mut Flight<'f>, changes: &'f Changes) -> Result<(
         ];
         flight.add(&UPDATE_WEIGHTS, params);
     }
-    let pools: &[Pool] = &changes.pools;
-    if !pools.is_empty() {
+    for pools in changes.pools.chunks(ROWS_MAX) {
         let params = vec![
             column(pools, |pool| uuid(pool.id.0)),
             column(pools, |pool| pool.campaign.as_str()),

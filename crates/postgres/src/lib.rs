@@ -19,6 +19,7 @@ mod commit;
 mod connection;
 mod error;
 mod examine;
+mod files;
 mod flight;
 mod keys;
 mod load;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_core::command::Command;
-use holdfast_core::id::{CampaignId, OrderId, PoolId};
+use holdfast_core::id::{CampaignId, Location, OrderId, PoolId, Sku};
 use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
 use holdfast_core::stock::{BucketKey, Pool};
 use holdfast_core::time::Timestamp;
@@ -19,7 +19,7 @@ use crate::error::Fault;
 use crate::flight::{Flight, Outstanding, Owned};
 use crate::row::{all, first, uuid};
 use crate::statement::Sql;
-use crate::usage;
+use crate::{files, usage};
 
 static LOCK_BUCKETS: Sql = Sql::new(
     "SELECT bucket.* FROM UNNEST($1, $2) AS wanted (pool, number) \
@@ -114,14 +114,15 @@ struct Named {
     pools: BTreeSet<PoolId>,
     campaigns: BTreeSet<CampaignId>,
     usage: BTreeSet<UsageKey>,
+    counts: BTreeSet<(PoolId, Timestamp)>,
     /// Pools that are to be opened and are there: shown with their buckets, not locked.
     opened: BTreeSet<PoolId>,
 }
 
 impl Named {
     fn is_empty(&self) -> bool {
-        let Self { pools, campaigns, usage, opened } = self;
-        pools.is_empty() && campaigns.is_empty() && usage.is_empty() && opened.is_empty()
+        let Self { pools, campaigns, usage, counts, opened } = self;
+        pools.is_empty() && campaigns.is_empty() && usage.is_empty() && counts.is_empty() && opened.is_empty()
     }
 
     /// What is in it, and neither in `asked` nor read along with something else.
@@ -132,6 +133,7 @@ impl Named {
             pools: self.pools.difference(&asked.pools).filter(new_pool).copied().collect(),
             campaigns: self.campaigns.difference(&asked.campaigns).filter(new_campaign).cloned().collect(),
             usage: self.usage.difference(&asked.usage).cloned().collect(),
+            counts: self.counts.difference(&asked.counts).copied().collect(),
             opened: self.opened.difference(&asked.opened).copied().collect(),
         }
     }
@@ -140,6 +142,7 @@ impl Named {
         self.pools.extend(other.pools);
         self.campaigns.extend(other.campaigns);
         self.usage.extend(other.usage);
+        self.counts.extend(other.counts);
         self.opened.extend(other.opened);
     }
 }
@@ -153,6 +156,8 @@ struct Places {
     successes: Option<usize>,
     adjustments: Option<usize>,
     transfers: Option<usize>,
+    imports: Option<usize>,
+    since: Option<usize>,
     addresses: Option<usize>,
     queues: Option<usize>,
     pools: Option<usize>,
@@ -223,8 +228,12 @@ impl<'b> Loader<'b> {
         named.campaigns.extend(self.needs.campaigns.iter().map(|id| (*id).clone()));
         named.campaigns.extend(rows.orders.values().map(|order| order.key.campaign.clone()));
         named.usage.extend(rows.usage_of(self.commands));
-        let is_locked = |pool: &PoolId| rows.buckets.keys().any(|key| key.pool == *pool);
-        named.opened.extend(rows.pool_addresses.values().copied().filter(|pool| !is_locked(pool)));
+        named.counts = rows.counts_of(self.commands);
+        let shown = |(campaign, sku, location): &(&CampaignId, &Sku, &Location)| {
+            rows.pool_addresses.get(&((*campaign).clone(), (*sku).clone(), (*location).clone())).copied()
+        };
+        let opened = self.needs.opened.iter().filter_map(shown);
+        named.opened.extend(opened.filter(|pool| !rows.has_locked(*pool)));
         named
     }
 
@@ -257,6 +266,10 @@ impl<'b> Loader<'b> {
         if !needs.transfers.is_empty() {
             let ids = texts(needs.transfers.iter().map(|id| id.as_str()));
             places.transfers = Some(flight.add(&TRANSFERS, vec![ids]));
+        }
+        if !needs.imports.is_empty() {
+            let ids = texts(needs.imports.iter().map(|id| id.as_str()));
+            places.imports = Some(flight.add(&files::IMPORTS, vec![ids]));
         }
         if !needs.queues.is_empty() {
             let pools = uuids(needs.queues.iter().map(|pool| pool.0));
@@ -308,6 +321,10 @@ impl<'b> Loader<'b> {
         for known in all(at(places.transfers), rows::transfer)? {
             rows.transfers.insert(known.transfer_id.clone(), known);
         }
+        for known in all(at(places.imports), rows::imported)? {
+            rows.imports.insert(known.id.clone(), known);
+        }
+        rows.since.extend(all(at(places.since), files::since)?);
         let length =
             |row: &dyn Row| Ok((PoolId(rows::number_id(row, "pool")?), rows::number(row, "length")?));
         rows.queue_lengths.extend(all(at(places.queues), length)?);
@@ -352,7 +369,7 @@ impl<'b> Loader<'b> {
 
 /// Asks for rows that commands or orders name, and for the clock behind them.
 fn ask_named(flight: &mut Flight<'_>, places: &mut Places, named: &Named) {
-    let Named { pools, campaigns, usage, opened } = named;
+    let Named { pools, campaigns, usage, counts, opened } = named;
     if !pools.is_empty() {
         places.pools = Some(flight.add(&POOLS, vec![uuids(pools.iter().map(|pool| pool.0))]));
     }
@@ -363,6 +380,9 @@ fn ask_named(flight: &mut Flight<'_>, places: &mut Places, named: &Named) {
     }
     if !usage.is_empty() {
         places.usage = usage::ask(flight, usage);
+    }
+    if !counts.is_empty() {
+        places.since = Some(files::ask_since(flight, counts));
     }
     if !opened.is_empty() {
         places.opened = Some(flight.add(&READ_BUCKETS, vec![uuids(opened.iter().map(|pool| pool.0))]));

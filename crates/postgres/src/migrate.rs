@@ -20,6 +20,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V5__queue", include_str!("../migrations/V5__queue.sql")),
     ("V6__limits", include_str!("../migrations/V6__limits.sql")),
     ("V7__pools", include_str!("../migrations/V7__pools.sql")),
+    ("V8__files", include_str!("../migrations/V8__files.sql")),
 ];
 
 /// How long a node waits for another one that migrates.

@@ -52,6 +52,7 @@ impl OrderAnswer {
             other @ (Outcome::Pool { .. }
             | Outcome::Adjusted { .. }
             | Outcome::Transferred { .. }
+            | Outcome::Imported { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::NotDue(_)) => Err(unexpected(&other)),

@@ -29,6 +29,7 @@ struct Shared {
     events: Arc<Semaphore>,
     unverified: Arc<Semaphore>,
     exports: Arc<Semaphore>,
+    imports: Arc<Semaphore>,
     keyring: Keyring,
     failures: Failures,
     http: Arc<HttpMetrics>,
@@ -42,11 +43,13 @@ impl App {
         let events = Arc::new(Semaphore::new(limits.events_max));
         let unverified = Arc::new(Semaphore::new(limits.unverified_bodies_max));
         let exports = Arc::new(Semaphore::new(limits.exports_max));
+        let imports = Arc::new(Semaphore::new(limits.imports_max));
         let permits = Permits(vec![
             (Overload::Writes.text(), Arc::clone(&writes), limits.writes_in_flight_max),
             (Overload::Events.text(), Arc::clone(&events), limits.events_max),
             (Overload::Notices.text(), Arc::clone(&unverified), limits.unverified_bodies_max),
             (Overload::Exports.text(), Arc::clone(&exports), limits.exports_max),
+            (Overload::Imports.text(), Arc::clone(&imports), limits.imports_max),
         ]);
         let http = Arc::new(HttpMetrics::new());
         let metrics = metrics::of_node(&engine, &http, permits);
@@ -59,6 +62,7 @@ impl App {
             events,
             unverified,
             exports,
+            imports,
             keyring: Keyring::default(),
             failures: Failures::default(),
             http,
@@ -157,6 +161,15 @@ impl App {
         permit.map_err(|_| {
             self.overloaded(Overload::Exports);
             Problem::new(Code::Overloaded, "too many exports are under way")
+        })
+    }
+
+    /// Leave to do one import: the file and its rows are in memory.
+    pub(crate) fn admit_import(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = Arc::clone(&self.0.imports).try_acquire_owned();
+        permit.map_err(|_| {
+            self.overloaded(Overload::Imports);
+            Problem::new(Code::Overloaded, "too many imports are under way")
         })
     }
 

@@ -87,6 +87,12 @@ pub struct Limits {
     pub events_lifetime: Duration,
     /// Most exports at once; more are refused with `overloaded`.
     pub exports_max: usize,
+    /// Most imports at once; more are refused with `overloaded`.
+    pub imports_max: usize,
+    /// Longest file that is imported.
+    pub import_bytes_max: usize,
+    /// How long a file may take to come, and then to be imported.
+    pub import_timeout: Duration,
     /// How long a reader of events or of an export may take nothing before it is given up.
     pub stream_stall_timeout: Duration,
     /// How long requests may go on after the order to stop.
@@ -110,6 +116,9 @@ impl Default for Limits {
             events_keep_alive: Duration::from_secs(15),
             events_lifetime: Duration::from_secs(15 * 60),
             exports_max: 8,
+            imports_max: 2,
+            import_bytes_max: 32 << 20,
+            import_timeout: Duration::from_secs(60),
             stream_stall_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(25),
         }

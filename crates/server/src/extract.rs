@@ -153,24 +153,42 @@ impl WriteBody {
     }
 }
 
+/// A stock file: CSV, of whoever was let in. It may be longer than other bodies and take longer to come.
+pub(crate) async fn whole_file(request: Request, app: &App) -> Result<Bytes, Problem> {
+    let (parts, body) = request.into_parts();
+    check_media(&parts.headers, "text/csv", "the body must be text/csv")?;
+    let limits = app.limits();
+    let read = collect(&parts.headers, body, limits.import_bytes_max);
+    tokio::time::timeout(limits.import_timeout, read).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
 fn unsupported(detail: &'static str) -> Problem {
     Problem::new(Code::UnsupportedMediaType, detail)
 }
 
 /// Whether there is a content type; it must be JSON, with or without parameters.
 fn check_content_type(headers: &HeaderMap) -> Result<bool, Problem> {
+    check_media(headers, JSON, "the body must be application/json")
+}
+
+/// Whether there is a content type; it must be this one, with or without parameters.
+fn check_media(headers: &HeaderMap, wanted: &str, why: &'static str) -> Result<bool, Problem> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let Some(value) = values.next() else { return Ok(false) };
     let media = value.to_str().ok().and_then(|text| text.split(';').next()).map(str::trim);
-    if values.next().is_none() && media.is_some_and(|media| media.eq_ignore_ascii_case(JSON)) {
+    if values.next().is_none() && media.is_some_and(|media| media.eq_ignore_ascii_case(wanted)) {
         return Ok(true);
     }
-    Err(unsupported("the body must be application/json"))
+    Err(unsupported(why))
 }
 
 async fn read_body(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
     let read = tokio::time::timeout(limits.body_read_timeout, collect(headers, body, limits.body_bytes_max));
-    read.await.unwrap_or_else(|_| Err(Problem::new(Code::RequestTimeout, "the body did not come in time")))
+    read.await.unwrap_or_else(|_| Err(too_slow()))
+}
+
+fn too_slow() -> Problem {
+    Problem::new(Code::RequestTimeout, "the body did not come in time")
 }
 
 /// The whole body, however it is framed, if it is not too long.

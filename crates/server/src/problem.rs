@@ -15,6 +15,7 @@ use holdfast_wire::{self as wire, Code, ProblemItem};
 
 use crate::input::json::push_key;
 use crate::input::report::Located;
+use crate::input::stock_file::FileFault;
 use crate::retryable::is_retryable;
 use crate::view;
 
@@ -44,6 +45,8 @@ pub(crate) enum Subject<'a> {
     NewInCampaign,
     /// A refund with these lines.
     Refund(&'a [RefundLine]),
+    /// Units that a body names as `quantity`.
+    Quantity,
     /// Something named by the path.
     Named,
 }
@@ -102,6 +105,18 @@ impl Problem {
         Self::invalid(vec![located])
     }
 
+    /// A stock file that cannot be applied; the first fault names the kind.
+    pub(crate) fn of_file(faults: Vec<FileFault>) -> Self {
+        let Some(first) = faults.first() else { return Self::internal("no fault where there must be one") };
+        let (code, count) = (first.code(), faults.len());
+        let items: Vec<ProblemItem> = faults.into_iter().map(FileFault::into_item).collect();
+        let told = items.first().map_or("", |item| item.detail.as_str());
+        let place = items.first().map_or("", |item| item.pointer.as_str());
+        let mut problem = Self::new(code, format!("{place}: {told}; faults: {count}; nothing was done"));
+        problem.0.errors = items;
+        problem
+    }
+
     /// A refusal: a business answer, counted and not logged.
     pub(crate) fn refused(
         refusal: &Refusal,
@@ -118,6 +133,14 @@ impl Problem {
         problem.0.order = order;
         problem.0.errors = errors_of(refusal, code, subject);
         problem
+    }
+
+    /// Says where the request names what is not there.
+    #[must_use]
+    pub(crate) fn at(mut self, pointer: &str) -> Self {
+        let (code, detail) = (self.0.code, self.0.detail.to_string());
+        self.0.errors = vec![Located::new(pointer, code, detail).into_item()];
+        self
     }
 
     /// Moves the pointers of a refusal below `prefix`: the order's place in a batch.
@@ -195,6 +218,8 @@ const fn code_of(refusal: &Refusal) -> Code {
         }
         Refusal::UnknownSku { .. } => Code::UnknownSku,
         Refusal::InvalidValue { .. } => Code::InvalidValue,
+        // Told row by row: see `Problem::of_file`.
+        Refusal::Rows(_) => Code::Conflict,
         Refusal::CampaignClosed => Code::CampaignClosed,
         Refusal::Halted | Refusal::Frozen => Code::Frozen,
         Refusal::CampaignPaused => Code::CampaignPaused,
@@ -299,6 +324,9 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
             Cow::Owned(format!("{requested} to be taken away, {available} available"))
         }
         Refusal::Conflict(why) => (*why).into(),
+        Refusal::Rows(faults) => {
+            Cow::Owned(format!("{} rows cannot be applied; nothing was done", faults.len()))
+        }
         Refusal::Halted => "nothing is sold until the open case of kind incarnation is resolved: \
                             GET /v1/cases?state=open"
             .into(),
@@ -331,7 +359,7 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         }
         Refusal::UnknownCampaign => match subject {
             Subject::NewInCampaign => vec![item("/campaign_id".to_owned(), "there is no such campaign")],
-            Subject::Refund(_) | Subject::Named => Vec::new(),
+            Subject::Refund(_) | Subject::Quantity | Subject::Named => Vec::new(),
         },
         Refusal::UnknownSku { line } => {
             vec![item(pointer_of_line(*line, subject), "the campaign has no stock of this SKU and location")]
@@ -353,11 +381,13 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
             short(pointer_of_line(shortage.line, subject), shortage, "more than is sold and not refunded")
         }
         Refusal::StockInUse(shortage) => {
-            short("/delta".to_owned(), shortage, "more than is neither held nor sold")
+            let field = if matches!(subject, Subject::Quantity) { "/quantity" } else { "/delta" };
+            short(field.to_owned(), shortage, "more than is neither held nor sold")
         }
         Refusal::UnknownOrder
         | Refusal::UnknownPool
         | Refusal::UnknownCase
+        | Refusal::Rows(_)
         | Refusal::CampaignClosed
         | Refusal::Halted
         | Refusal::Frozen
@@ -394,7 +424,7 @@ fn pointer_of_line(line: u32, subject: Subject<'_>) -> String {
             Some(index) => format!("/lines/{index}"),
             None => "/lines".to_owned(),
         },
-        Subject::Named => "/lines".to_owned(),
+        Subject::Quantity | Subject::Named => "/lines".to_owned(),
     }
 }
 

@@ -96,6 +96,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::POST, "/v1/orders/{id}/resolve", OPERATORS, Reach::Order),
     route(Method::POST, "/v1/payments/{provider}/notifications", Access::Signed, Reach::Named),
     route(Method::GET, "/v1/ledger", READERS, Reach::Named),
+    route(Method::POST, "/v1/imports/stock", OPERATORS, Reach::Named),
     route(Method::GET, "/v1/exports/stock", READERS, Reach::Named),
     route(Method::POST, "/v1/keys", ADMINS, Reach::Everything),
     route(Method::GET, "/v1/keys", ADMINS, Reach::Everything),

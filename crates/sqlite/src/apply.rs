@@ -13,7 +13,7 @@ use rusqlite::{Connection, Params, params};
 
 use crate::codec::bytes;
 use crate::error::Driver;
-use crate::{cases, catalog};
+use crate::{cases, catalog, files};
 
 /// Writes every change of a batch.
 pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
@@ -53,6 +53,9 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
     }
     for transfer in &changes.transfers {
         insert_transfer(db, transfer)?;
+    }
+    for import in &changes.imports {
+        files::insert(db, import)?;
     }
     Ok(())
 }

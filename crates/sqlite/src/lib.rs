@@ -13,6 +13,7 @@ mod checkpoint;
 mod codec;
 mod error;
 mod examine;
+mod files;
 mod keys;
 mod load;
 mod lock;

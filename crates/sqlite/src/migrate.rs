@@ -19,6 +19,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V5__queue", include_str!("../migrations/V5__queue.sql")),
     ("V6__limits", include_str!("../migrations/V6__limits.sql")),
     ("V7__pools", include_str!("../migrations/V7__pools.sql")),
+    ("V8__files", include_str!("../migrations/V8__files.sql")),
 ];
 
 /// Brings the schema up to date. A schema that is newer than this binary is refused, unless the migration

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{AdjustmentKind, ChangePool, Command, How, OrderAction, Outcome, Signed, Via};
 use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, PoolId};
+use holdfast_core::import::{Import, ImportCounts};
 use holdfast_core::time::Timestamp;
 
 use crate::authority::ResolveCase;
@@ -67,10 +68,8 @@ impl Act {
     }
 
     fn of_pool(pool: PoolId, action: &'static str, detail: String, signed: &Signed) -> Self {
-        // Who named no operator acted under the name of the key, which the trail has beside it.
-        let is_key = signed.via.as_ref().is_some_and(|via| via.key == signed.actor);
-        let operator = if is_key { "" } else { &signed.actor };
-        Self::new(About::Pool(pool), action, detail, signed.via.as_ref()).by(operator, &signed.reason)
+        let act = Self::new(About::Pool(pool), action, detail, signed.via.as_ref());
+        act.by(named_operator(signed), &signed.reason)
     }
 
     fn by(self, operator: &str, reason: &str) -> Self {
@@ -129,6 +128,19 @@ impl Act {
         Self::new(About::Key(key.id.clone()), "revoke_key", detail, via)
     }
 
+    fn of_import(import: &Import, counts: &ImportCounts) -> Self {
+        let ImportCounts { rows, units, opened, unchanged, adjusted } = counts;
+        let detail = format!(
+            "mode {}, import {}: rows {rows}, units {units}, opened {opened}, adjusted {adjusted}, unchanged {unchanged}",
+            import.mode.as_str(),
+            import.id
+        );
+        let about = About::Campaign(import.campaign.clone());
+        let operator = named_operator(&import.signed);
+        let act = Self::new(about, "import_stock", detail, import.signed.via.as_ref());
+        act.by(operator, &import.signed.reason)
+    }
+
     /// What a command of an operator did; none if it did nothing, or is no operator's.
     pub fn of_command(command: &Command, outcome: &Outcome) -> Option<Self> {
         match (command, outcome) {
@@ -161,6 +173,11 @@ impl Act {
             (Command::Sweep(sweep), Outcome::Pool { how: How::Changed, .. }) => {
                 Some(Self::of_pool(sweep.pool, "sweep", format!("sweep {}", sweep.id), &sweep.signed))
             }
+            (Command::Import(import), Outcome::Imported { counts, repeated: false, .. })
+                if !import.dry_run =>
+            {
+                Some(Self::of_import(import, counts))
+            }
             (Command::Order(change), Outcome::Order { order, how: How::Created | How::Changed, .. }) => {
                 let action = operator_action(&change.action)?;
                 let about = About::Order(order.id, order.key.campaign.clone());
@@ -174,11 +191,18 @@ impl Act {
                 | Command::ChangePool(_)
                 | Command::Adjust(_)
                 | Command::Transfer(_)
-                | Command::Sweep(_),
+                | Command::Sweep(_)
+                | Command::Import(_),
                 _,
             ) => None,
         }
     }
+}
+
+/// Who named no operator acted under the name of the key, which the trail has beside it.
+fn named_operator(signed: &Signed) -> &str {
+    let is_key = signed.via.as_ref().is_some_and(|via| via.key == signed.actor);
+    if is_key { "" } else { &signed.actor }
 }
 
 /// What a change of a pool asked for, field by field.

@@ -1,5 +1,6 @@
 //! A store in memory, with faults on request: what the suite is checked against and the engine's tests run on.
 
+mod audit;
 mod cases;
 mod catalog;
 mod commit;
@@ -13,14 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use holdfast_core::audit::{Auditor, Report};
+use holdfast_core::audit::Report;
 use holdfast_core::campaign::{Campaign, Policy};
 use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command, Transfer};
 use holdfast_core::decide::decide;
 use holdfast_core::id::{
-    AdjustmentId, CampaignId, CaseId, EventId, OrderId, OrderKey, PoolId, Provider, TransferId,
+    AdjustmentId, CampaignId, CaseId, EventId, ImportId, OrderId, OrderKey, PoolId, Provider, TransferId,
 };
+use holdfast_core::import::Imported;
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Recount;
 use holdfast_core::order::{Order, Usage};
@@ -71,6 +73,7 @@ struct Rows {
     payments: BTreeMap<(Provider, EventId), PaymentRow>,
     adjustments: BTreeMap<AdjustmentId, Adjust>,
     transfers: BTreeMap<TransferId, Transfer>,
+    imports: BTreeMap<ImportId, Imported>,
     catalog: catalog::Versions,
     trail: trail::Trail,
     own: cases::Own,
@@ -156,25 +159,6 @@ impl Rows {
 
     fn pool_row(&self, id: PoolId) -> Option<PoolRow> {
         self.pools.get(&id).map(|pool| PoolRow { pool: pool.clone(), buckets: self.buckets_of(id) })
-    }
-
-    fn audit(&self) -> Report {
-        let mut auditor = Auditor::new();
-        self.campaigns.values().for_each(|campaign| auditor.campaign(campaign));
-        self.pools.values().for_each(|pool| auditor.pool(pool));
-        for bucket in self.buckets.values() {
-            auditor.bucket(bucket);
-            let of_bucket = self.ledger.range((bucket.key, 0)..=(bucket.key, u64::MAX));
-            of_bucket.for_each(|(_, entry)| auditor.entry(entry));
-        }
-        for order in self.orders.values() {
-            let own: Vec<Entry> =
-                self.ledger.values().filter(|entry| entry.order_id == Some(order.id)).cloned().collect();
-            auditor.order(order, &own);
-        }
-        self.usage.iter().for_each(|(key, usage)| auditor.usage(key, *usage));
-        self.payments.values().for_each(|row| auditor.payment(row));
-        auditor.finish()
     }
 
     /// Counts usage anew for a limit that is added later, and drops what nobody limits any more.

@@ -10,8 +10,10 @@ use std::borrow::Cow;
 mod case;
 mod cell;
 mod code;
+mod import;
 mod key;
 mod kind;
+mod lines;
 mod problem;
 mod request;
 mod settlement;
@@ -22,8 +24,10 @@ mod words;
 pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
 pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};
+pub use import::{ImportLineView, ImportView};
 pub use key::{ActView, CreateKeyRequest, CreatedKeyView, KeyView};
 pub use kind::{BilingualView, ProblemKindView};
+pub use lines::{LineStarts, without_mark};
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
 pub use request::{
     AdjustPoolRequest, CancelLine, CancelRequest, ChangePoolRequest, KeyLimits, Money, OpenPoolRequest,

@@ -71,4 +71,14 @@ pub struct ProblemItem {
     /// Units that there were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available: Option<u64>,
+    /// The line of the file, from 1, where the request is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The column of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// What is wrong with the file there, more exactly than `code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub fault: Option<Word>,
 }

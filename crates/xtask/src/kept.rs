@@ -12,6 +12,7 @@ const KEPT: &[&str] = &[
     "ledger",
     "payment",
     "adjustment",
+    "stock_import",
     "campaign",
     "pool",
     "bucket",

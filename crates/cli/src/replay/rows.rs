@@ -4,8 +4,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, anyhow, bail};
 use csv::ByteRecord;
-
-use crate::lines::{LineStarts, without_mark};
+use holdfast_wire::{LineStarts, without_mark};
 
 /// Which columns of the file say what, by their header names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,7 +126,7 @@ pub(crate) fn read(bytes: &[u8], columns: &Columns) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).context("the file is not regular CSV")? {
-        let line = lines.of_record(text, &record);
+        let line = lines.of_record(text, record.position().map_or(0, csv::Position::byte));
         rows.push(row(&record, line, &places).with_context(|| format!("line {line}"))?);
     }
     if rows.is_empty() {

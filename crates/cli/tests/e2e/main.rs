@@ -22,6 +22,7 @@ mod edges;
 mod follow;
 mod fuzz;
 mod history;
+mod imports;
 mod keys;
 mod metrics;
 mod migrate;

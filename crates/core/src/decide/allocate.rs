@@ -174,6 +174,7 @@ pub(crate) fn reason_of(refusal: &Refusal) -> (Reason, Option<Shortage>) {
         | Refusal::InReview
         | Refusal::RefundExceedsSold(_)
         | Refusal::StockInUse(_)
+        | Refusal::Rows(_)
         | Refusal::Conflict(_) => (Reason::CampaignClosed, None),
     }
 }

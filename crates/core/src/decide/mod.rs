@@ -7,6 +7,7 @@
 mod allocate;
 mod effects;
 mod facts;
+mod import;
 mod place;
 mod pool;
 mod stock;
@@ -22,6 +23,7 @@ use crate::campaign::{Campaign, Policy};
 use crate::case::Case;
 use crate::command::{Adjust, Command, Outcome, Transfer};
 use crate::id::{CampaignId, CaseId, OrderId, PoolId};
+use crate::import::Imported;
 use crate::ledger::{Action, Entry};
 use crate::limit::limited_of;
 use crate::order::{Order, State, Usage};
@@ -88,6 +90,7 @@ pub(crate) struct Working {
     new_adjustments: Vec<Adjust>,
     new_cases: BTreeMap<CaseId, Case>,
     new_transfers: Vec<Transfer>,
+    new_imports: Vec<Imported>,
 }
 
 impl Working {
@@ -106,6 +109,7 @@ impl Working {
             new_adjustments: Vec::new(),
             new_cases: BTreeMap::new(),
             new_transfers: Vec::new(),
+            new_imports: Vec::new(),
         }
     }
 
@@ -118,6 +122,7 @@ impl Working {
             Command::Adjust(adjust) => self.adjust(adjust),
             Command::Transfer(transfer) => self.transfer(transfer),
             Command::Sweep(sweep) => self.sweep(sweep),
+            Command::Import(import) => self.import(import),
         }
     }
 
@@ -156,6 +161,7 @@ impl Working {
             adjustments: self.new_adjustments,
             cases: self.new_cases.into_values().collect(),
             transfers: self.new_transfers,
+            imports: self.new_imports,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::command::{Adjust, AdjustmentKind, How, OpenPool, Outcome, Signed};
 use crate::ledger::Action;
 use crate::order::Shortage;
 use crate::refusal::Refusal;
-use crate::stock::{BALANCE_MAX, Bucket, BucketKey, CacheFallback, Delta, Opening, Pool, split_supply};
+use crate::stock::{BALANCE_MAX, Bucket, BucketKey, Delta, Opening, Pool, split_supply};
 
 use super::pool::no_such_bucket;
 use super::{Blocked, Deltas, Note, Working, blocked};
@@ -32,33 +32,26 @@ impl Working {
             let buckets = self.pool_buckets(pool.id);
             return Outcome::Pool { pool, buckets, how: How::Repeated };
         }
-        let pool = Pool {
-            id: open.id,
-            campaign: open.campaign.clone(),
-            sku: open.sku.clone(),
-            location: open.location.clone(),
-            buckets: open.buckets,
-            opening,
-            path: open.path,
-            routing: open.routing,
-            max_concurrency: None,
-            cache_fallback: CacheFallback::Authority,
-            frozen: false,
-            retired: false,
-        };
-        if open.supply > BALANCE_MAX {
-            return blocked(Blocked::Impossible);
-        }
-        let shares = (0_u32..).zip(split_supply(open.supply, open.buckets));
-        match self.add_buckets(&pool, shares, &open.signed) {
-            Ok(()) => {
-                self.rows.pool_addresses.insert(address, pool.id);
-                self.rows.pools.insert(pool.id, pool.clone());
-                self.new_pools.insert(pool.id);
-                Outcome::Pool { buckets: self.pool_buckets(pool.id), pool, how: How::Created }
-            }
+        let (campaign, sku, location) = address;
+        let pool = Pool::opened(open.id, campaign, sku, location, opening);
+        match self.open_new(pool.clone(), &open.signed) {
+            Ok(()) => Outcome::Pool { buckets: self.pool_buckets(pool.id), pool, how: How::Created },
             Err(why) => blocked(why),
         }
+    }
+
+    /// Opens a pool that there is not.
+    pub(super) fn open_new(&mut self, pool: Pool, by: &Signed) -> Result<(), Blocked> {
+        if pool.opening.supply > BALANCE_MAX {
+            return Err(Blocked::Impossible);
+        }
+        let shares = (0_u32..).zip(split_supply(pool.opening.supply, pool.buckets));
+        self.add_buckets(&pool, shares, by)?;
+        let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
+        self.rows.pool_addresses.insert(address, pool.id);
+        self.new_pools.insert(pool.id);
+        self.rows.pools.insert(pool.id, pool);
+        Ok(())
     }
 
     /// Adds buckets to a pool; the first entry of each is its opening, also with 0.
@@ -101,9 +94,16 @@ impl Working {
         if !self.is_complete(adjust.pool) {
             return Outcome::Elsewhere(vec![adjust.pool]);
         }
-        let deltas = match self.spread(adjust) {
+        let mut buckets = self.pool_buckets(adjust.pool);
+        if let Some(number) = adjust.bucket {
+            buckets.retain(|b| b.key.number == number);
+            if buckets.is_empty() {
+                return Outcome::refused(no_such_bucket("/bucket"));
+            }
+        }
+        let deltas = match spread(buckets, adjust.delta) {
             Ok(deltas) => deltas,
-            Err(refusal) => return Outcome::refused(refusal),
+            Err(shortage) => return Outcome::refused(Refusal::StockInUse(shortage)),
         };
         let note = Note {
             action: match adjust.kind {
@@ -124,42 +124,35 @@ impl Working {
             Err(why) => blocked(why),
         }
     }
-
-    /// Which buckets an adjustment changes, and by how much.
-    fn spread(&self, adjust: &Adjust) -> Result<Deltas, Refusal> {
-        let mut buckets = self.pool_buckets(adjust.pool);
-        if let Some(number) = adjust.bucket {
-            buckets.retain(|b| b.key.number == number);
-            if buckets.is_empty() {
-                return Err(no_such_bucket("/bucket"));
-            }
-        }
-        let mut deltas = Deltas::new();
-        if adjust.delta > 0 {
-            let emptiest = buckets.iter().min_by_key(|b| (b.available, b.key.number));
-            if let Some(bucket) = emptiest {
-                deltas.insert(bucket.key, Delta::supply(adjust.delta));
-            }
-            return Ok(deltas);
-        }
-        let requested = adjust.delta.unsigned_abs();
-        let available: u64 = buckets.iter().map(|b| b.available).sum();
-        if requested > available {
-            return Err(Refusal::StockInUse(Shortage { line: 0, requested, available }));
-        }
-        buckets.sort_unstable_by_key(|b| (std::cmp::Reverse(b.available), b.key.number));
-        let mut rest = requested;
-        for bucket in buckets {
-            let part = rest.min(bucket.available);
-            if part > 0 {
-                deltas.insert(bucket.key, Delta::supply(signed(part).saturating_neg()));
-                rest = rest.saturating_sub(part);
-            }
-        }
-        Ok(deltas)
-    }
 }
 
+/// Which of a pool's buckets a change of its supply changes, and by how much: a rise goes to the emptiest, a
+/// fall takes from the fullest first.
+pub(super) fn spread(mut buckets: Vec<Bucket>, delta: i64) -> Result<Deltas, Shortage> {
+    let mut deltas = Deltas::new();
+    if delta > 0 {
+        let emptiest = buckets.iter().min_by_key(|b| (b.available, b.key.number));
+        if let Some(bucket) = emptiest {
+            deltas.insert(bucket.key, Delta::supply(delta));
+        }
+        return Ok(deltas);
+    }
+    let requested = delta.unsigned_abs();
+    let available: u64 = buckets.iter().map(|b| b.available).sum();
+    if requested > available {
+        return Err(Shortage { line: 0, requested, available });
+    }
+    buckets.sort_unstable_by_key(|b| (std::cmp::Reverse(b.available), b.key.number));
+    let mut rest = requested;
+    for bucket in buckets {
+        let part = rest.min(bucket.available);
+        if part > 0 {
+            deltas.insert(bucket.key, Delta::supply(signed(part).saturating_neg()));
+            rest = rest.saturating_sub(part);
+        }
+    }
+    Ok(deltas)
+}
 /// Units as a change. Balances are bounded far below the end of an `i64`; one beyond it fits no balance.
 pub(super) fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)

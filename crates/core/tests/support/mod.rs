@@ -290,6 +290,9 @@ pub(crate) fn answer(outcome: &Outcome) -> String {
         Outcome::Transferred { repeated } => {
             if *repeated { "transferred before" } else { "transferred" }.to_owned()
         }
+        Outcome::Imported { repeated, .. } => {
+            if *repeated { "imported before" } else { "imported" }.to_owned()
+        }
         Outcome::Miss(_) => "miss".to_owned(),
         Outcome::Elsewhere(_) => "elsewhere".to_owned(),
         Outcome::NotDue(_) => "not due".to_owned(),
@@ -327,6 +330,7 @@ pub(crate) fn code(refusal: &Refusal) -> &'static str {
         Refusal::InReview => "in_review",
         Refusal::RefundExceedsSold(_) => "refund_exceeds_sold",
         Refusal::StockInUse(_) => "stock_in_use",
+        Refusal::Rows(_) => "rows",
         Refusal::Conflict(_) => "conflict",
     }
 }

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use holdfast_core::id::{
-    Account, AdjustmentId, AttemptId, CampaignId, EventId, InvalidId, LimitKey, Location, Operator, OrderId,
-    OrderNo, PaymentId, PoolId, Provider, RefundId, Sku, TransferId,
+    Account, AdjustmentId, AttemptId, CampaignId, EventId, ImportId, InvalidId, LimitKey, Location, Operator,
+    OrderId, OrderNo, PaymentId, PoolId, Provider, RefundId, Sku, TransferId,
 };
 use holdfast_core::stock::QUANTITY_MAX;
 use holdfast_wire::Code;
@@ -52,6 +52,7 @@ text_ids!(
     AttemptId,
     CampaignId,
     EventId,
+    ImportId,
     LimitKey,
     Location,
     Operator,

@@ -43,6 +43,9 @@ impl Located {
             detail: self.fault.detail,
             requested: None,
             available: None,
+            line: None,
+            column: None,
+            fault: None,
         }
     }
 }

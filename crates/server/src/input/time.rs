@@ -34,7 +34,8 @@ impl Field for Instant {
 }
 
 impl Instant {
-    fn parse(&self, text: &str) -> Result<Timestamp, &'static str> {
+    /// The instant that a text says.
+    pub(crate) fn parse(&self, text: &str) -> Result<Timestamp, &'static str> {
         const SHAPE: &str = "must be a time like 2026-03-29T12:00:00Z";
         let tail = after_local_time(text).ok_or(SHAPE)?;
         let timestamp = if tail.is_empty() {

@@ -16,8 +16,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    audit, campaigns, cases, docs, events, exports, health, keys, ledger, metrics, orders, payments, pools,
-    settlement, transfers,
+    audit, campaigns, cases, docs, events, exports, health, imports, keys, ledger, metrics, orders, payments,
+    pools, settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -87,6 +87,7 @@ pub(crate) fn document() -> Value {
         cases::resolve_case,
         events::follow_order,
         exports::export_stock,
+        imports::import_stock,
         keys::create_key,
         keys::list_keys,
         keys::revoke_key,

@@ -179,6 +179,34 @@ fn case_kind() -> utoipa::openapi::schema::Object {
     words(holdfast_core::case::CaseKind::ALL.iter().map(|kind| kind.as_str()))
 }
 
+/// What a stock file is.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ImportParameters {
+    /// The campaign.
+    #[param(min_length = 1, max_length = 128)]
+    campaign_id: String,
+    /// What its quantities mean: pools `open` with them (the default), they are `inbound`, or a `count`.
+    #[param(schema_with = import_mode, required = false)]
+    mode: String,
+    /// Only judges the file.
+    #[param(required = false)]
+    dry_run: bool,
+    /// The key of the file, global; a hash of what it says if absent.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    import_id: String,
+    /// Who imports it; the key if absent.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    operator: String,
+    /// Why.
+    #[param(max_length = 500, required = false)]
+    reason: String,
+}
+
+fn import_mode() -> utoipa::openapi::schema::Object {
+    words(holdfast_core::import::ImportMode::ALL.iter().map(|mode| mode.as_str()))
+}
+
 /// Which stock is exported.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

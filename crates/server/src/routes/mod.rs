@@ -7,6 +7,7 @@ pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod exports;
 pub(crate) mod health;
+pub(crate) mod imports;
 pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod metrics;

@@ -72,6 +72,7 @@ pub(crate) async fn open_pool(
         other @ (Outcome::Order { .. }
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
+        | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
@@ -175,6 +176,7 @@ pub(crate) async fn adjust_pool(
         other @ (Outcome::Order { .. }
         | Outcome::Pool { .. }
         | Outcome::Transferred { .. }
+        | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
@@ -292,6 +294,7 @@ fn pool_of(outcome: Outcome) -> Result<Response, Problem> {
         other @ (Outcome::Order { .. }
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
+        | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),

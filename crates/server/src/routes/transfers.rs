@@ -54,11 +54,12 @@ pub(crate) async fn transfer_stock(
             made(repeated, &TransferView { transfer_id, state: "applied".into(), quantity, from, to })
         }
         Outcome::Refused { refusal, recorded, repeated, order } => {
-            Err(Problem::refused(&refusal, recorded, repeated, order, Subject::Named))
+            Err(Problem::refused(&refusal, recorded, repeated, order, Subject::Quantity))
         }
         other @ (Outcome::Order { .. }
         | Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
+        | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),

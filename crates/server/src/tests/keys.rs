@@ -149,6 +149,7 @@ fn sample(route: &Route, fixture: &Fixture, campaign: &str, number: usize) -> (S
                 json!({"event_id": number, "payment_id": number, "order_id": order_id, "outcome": "failed"}),
             ),
         ),
+        (_, "/v1/imports/stock") => (format!("?campaign_id={campaign}"), Some(json!({}))),
         (_, "/v1/keys") => (String::new(), Some(json!({"name": "n", "role": "read"}))),
         (_, "/v1/cases/{id}/resolve") => {
             (String::new(), Some(json!({"action": "acknowledge", "reason": "r", "operator": "o"})))

@@ -188,6 +188,7 @@ pub fn word_of(outcome: &Outcome) -> &'static str {
         | Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
+        | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_) => "",

@@ -4,6 +4,7 @@
 pub mod arrivals;
 mod behaviour;
 mod cases;
+mod files;
 mod keys;
 mod limits;
 mod measures;
@@ -18,6 +19,7 @@ mod walk;
 
 pub use behaviour::*;
 pub use cases::*;
+pub use files::*;
 pub use keys::*;
 pub use limits::*;
 pub use measures::*;
@@ -51,6 +53,8 @@ macro_rules! conformance_suite {
             an_adjustment_is_applied_once
             a_pool_changes_while_it_sells
             a_bucket_alone_never_says_sold_out_of_a_grown_pool
+            a_stock_file_is_applied_whole_and_once
+            a_count_is_judged_by_the_ledger_of_its_time
             a_transfer_moves_stock_once_and_in_pairs
             transfers_under_load_keep_the_law
             a_sweep_gathers_fragments

@@ -54,7 +54,7 @@ async fn available(store: &dyn Store, pool: u128) -> Vec<u64> {
     row.buckets.iter().map(|bucket| bucket.available).collect()
 }
 
-async fn set(store: &dyn Store, pool: u128, switch: PoolSwitch) {
+pub(super) async fn set(store: &dyn Store, pool: u128, switch: PoolSwitch) {
     let operator = Operator::new("olga").expect("a good id");
     let set = SwitchPool { id: PoolId(pool), switch, operator, reason: "look".into(), via: None };
     store.switch_pool(set).await.expect("store").expect("a pool");

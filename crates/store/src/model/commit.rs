@@ -2,8 +2,11 @@
 
 use holdfast_core::command::Command;
 use holdfast_core::id::PoolId;
+use holdfast_core::import::Since;
+use holdfast_core::ledger::Action;
 use holdfast_core::order::PaymentOutcome;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, Snapshot};
+use holdfast_core::time::Timestamp;
 
 use super::Rows;
 use crate::error::Error;
@@ -34,6 +37,12 @@ impl Rows {
         rows.queue_lengths = self.queue_lengths(&needs.queues);
         rows.adjustments.clone_from(&self.adjustments);
         rows.transfers.clone_from(&self.transfers);
+        rows.imports.clone_from(&self.imports);
+        rows.since = rows
+            .counts_of(commands)
+            .into_iter()
+            .map(|(pool, at)| ((pool, at), self.since(pool, at)))
+            .collect();
         for (key, row) in &self.payments {
             rows.events.insert(key.clone(), row.order);
             if row.outcome == PaymentOutcome::Succeeded {
@@ -41,6 +50,22 @@ impl Rows {
             }
         }
         rows
+    }
+
+    /// What happened to a pool after a moment.
+    fn since(&self, pool: PoolId, at: Timestamp) -> Since {
+        let mut since = Since::default();
+        for entry in self.ledger.values().filter(|entry| entry.bucket.pool == pool) {
+            if entry.at <= at {
+                since.was_open = true;
+                continue;
+            }
+            since.change = since.change.and(entry.delta);
+            if matches!(entry.action, Action::Adjust | Action::Repair) {
+                since.corrected_at = since.corrected_at.max(Some(entry.at));
+            }
+        }
+        since
     }
 
     /// Applies changes, each on the condition that a database would check.
@@ -86,6 +111,7 @@ impl Rows {
             adjustments,
             cases,
             transfers,
+            imports,
         } = changes;
         for pool in pools.into_iter().chain(changed_pools) {
             self.catalog.pool_changed(pool.id);
@@ -103,6 +129,7 @@ impl Rows {
             .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
         cases.into_iter().for_each(|case| self.own.open(case));
         self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
+        self.imports.extend(imports.into_iter().map(|import| (import.id.clone(), import)));
         self.transfers.extend(transfers.into_iter().map(|transfer| (transfer.transfer_id.clone(), transfer)));
         Ok(())
     }

@@ -26,7 +26,7 @@ use crate::keys::{KeyId, KeyRow, Role, Scope};
 use crate::queue::QueuePlace;
 use crate::read::{CampaignTotals, DueOrder, LedgerPosition, OpenEnds};
 
-fn missing(column: &str) -> Error {
+pub(super) fn missing(column: &str) -> Error {
     corrupt(format_args!("column {column} is null"))
 }
 
@@ -62,11 +62,11 @@ fn optional_number<T: TryFrom<i64>>(row: &dyn Row, column: &str) -> Result<Optio
         .transpose()
 }
 
-fn time(row: &dyn Row, column: &str) -> Result<Timestamp, Error> {
+pub(super) fn time(row: &dyn Row, column: &str) -> Result<Timestamp, Error> {
     number(row, column).map(Timestamp)
 }
 
-fn optional_time(row: &dyn Row, column: &str) -> Result<Option<Timestamp>, Error> {
+pub(super) fn optional_time(row: &dyn Row, column: &str) -> Result<Option<Timestamp>, Error> {
     Ok(row.integer(column)?.map(Timestamp))
 }
 

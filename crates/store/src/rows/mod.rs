@@ -3,10 +3,12 @@
 
 mod codec;
 mod detail;
+mod files;
 mod limits;
 
 pub use codec::*;
 pub use detail::{write_detail, write_lines};
+pub use files::{imported, since};
 pub use limits::{write_keys, write_limits};
 
 use crate::error::Error;

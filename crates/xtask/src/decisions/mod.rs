@@ -235,6 +235,7 @@ fn answer(outcome: &Outcome, before: State, on: Trigger) -> Result<Answer> {
         Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
+        | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_) => bail!("no answer to an order: {outcome:?}"),
     })

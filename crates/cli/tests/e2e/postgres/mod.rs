@@ -3,6 +3,7 @@
 //! borne out by the rows.
 
 mod failover;
+mod files;
 mod network;
 mod nodes;
 mod outages;
