@@ -11,6 +11,7 @@ mod measures;
 mod pages;
 mod pools;
 mod queue;
+pub mod rehearsal;
 mod rows;
 mod sequences;
 mod settlement;

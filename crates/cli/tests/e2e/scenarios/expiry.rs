@@ -4,8 +4,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::site::Site;
 use super::{order, success, together, with};
 use crate::support::{Http, Server, Start, place_body, wait_until};
+
+super::site::on_each_site! {
+    a_payment_after_the_unit_is_gone_is_due_back_once_and_listed_once
+    between_its_end_and_its_release_a_hold_is_over_and_still_held
+    an_expiry_and_a_payment_at_the_same_moment_have_one_outcome
+    where_late_money_may_take_again_every_payer_has_the_unit_once
+    whatever_shows_an_end_ends_by_itself_and_on_time
+    a_begun_payment_extends_once_and_never_past_the_longest_hold
+    an_order_can_be_made_less_also_when_nothing_is_left_and_never_more
+    the_hold_time_is_the_same_on_every_path
+}
 
 fn short() -> Value {
     json!({"hold_seconds": 1, "release_grace_ms": 0})
@@ -25,9 +37,7 @@ fn hold_of(order: &Value) -> f64 {
 }
 
 // 33, 34
-#[tokio::test]
-async fn a_payment_after_the_unit_is_gone_is_due_back_once_and_listed_once() {
-    let server = Server::start().await;
+async fn a_payment_after_the_unit_is_gone_is_due_back_once_and_listed_once(server: Site) {
     let http = &server.http;
     http.campaign("c", short()).await;
     let pool = http.pool("c", "A", 1, 1).await;
@@ -74,9 +84,7 @@ async fn what_is_sold_never_expires_not_even_after_a_restart() {
 }
 
 // 39
-#[tokio::test]
-async fn between_its_end_and_its_release_a_hold_is_over_and_still_held() {
-    let server = Server::start().await;
+async fn between_its_end_and_its_release_a_hold_is_over_and_still_held(server: Site) {
     let http = &server.http;
     http.campaign(
         "c",
@@ -119,9 +127,7 @@ async fn pay_around_the_end(http: Http, n: usize) -> (String, Value) {
 }
 
 // 39, 48
-#[tokio::test]
-async fn an_expiry_and_a_payment_at_the_same_moment_have_one_outcome() {
-    let server = Server::start().await;
+async fn an_expiry_and_a_payment_at_the_same_moment_have_one_outcome(server: Site) {
     let http = &server.http;
     http.campaign("c", with(short(), json!({"late_payment": "refund"}))).await;
     let pool = http.pool("c", "A", 200, 4).await;
@@ -146,9 +152,7 @@ async fn an_expiry_and_a_payment_at_the_same_moment_have_one_outcome() {
 }
 
 // 48
-#[tokio::test]
-async fn where_late_money_may_take_again_every_payer_has_the_unit_once() {
-    let server = Server::start().await;
+async fn where_late_money_may_take_again_every_payer_has_the_unit_once(server: Site) {
     let http = &server.http;
     http.campaign("c", short()).await;
     let pool = http.pool("c", "A", 100, 1).await;
@@ -223,9 +227,7 @@ async fn a_crowd_of_holds_that_end_together_is_freed_in_time_while_others_buy() 
 }
 
 // 42, 43
-#[tokio::test]
-async fn whatever_shows_an_end_ends_by_itself_and_on_time() {
-    let server = Server::start().await;
+async fn whatever_shows_an_end_ends_by_itself_and_on_time(server: Site) {
     let http = &server.http;
     http.campaign("c", with(short(), json!({"review_seconds": 1}))).await;
     let pool = http.pool("c", "A", 9, 1).await;
@@ -245,9 +247,7 @@ async fn whatever_shows_an_end_ends_by_itself_and_on_time() {
 }
 
 // 44
-#[tokio::test]
-async fn a_begun_payment_extends_once_and_never_past_the_longest_hold() {
-    let server = Server::start().await;
+async fn a_begun_payment_extends_once_and_never_past_the_longest_hold(server: Site) {
     let http = &server.http;
     let policy = json!({"hold_seconds": 2, "payment_extension_seconds": 30, "hold_seconds_max": 20, "release_grace_ms": 0});
     http.campaign("c", policy).await;
@@ -279,9 +279,7 @@ async fn a_begun_payment_extends_once_and_never_past_the_longest_hold() {
 }
 
 // 46
-#[tokio::test]
-async fn an_order_can_be_made_less_also_when_nothing_is_left_and_never_more() {
-    let server = Server::start().await;
+async fn an_order_can_be_made_less_also_when_nothing_is_left_and_never_more(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 10, 1).await;
@@ -301,9 +299,7 @@ async fn an_order_can_be_made_less_also_when_nothing_is_left_and_never_more() {
 }
 
 // 49
-#[tokio::test]
-async fn the_hold_time_is_the_same_on_every_path() {
-    let server = Server::start().await;
+async fn the_hold_time_is_the_same_on_every_path(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"hold_seconds": 900})).await;
     http.pool("c", "A", 100, 3).await;

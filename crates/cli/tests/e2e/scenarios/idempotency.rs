@@ -2,8 +2,20 @@
 
 use serde_json::{Value, json};
 
+use super::site::Site;
 use super::{count, order, together, with};
 use crate::support::{Answer, Http, Server, Start, place_body, wait_until};
+
+super::site::on_each_site! {
+    the_same_order_in_other_words_is_the_same_order
+    a_key_with_other_content_is_refused_and_says_what_differs
+    a_key_that_met_a_closed_door_is_tried_again
+    thirty_identical_orders_at_once_are_one
+    a_key_is_kept_past_the_end_of_its_order_however_often_it_is_asked
+    the_key_is_in_the_body_and_no_header_changes_it
+    ids_that_differ_in_case_or_zeros_are_different
+    a_refund_is_bound_to_its_id_with_its_defaults
+}
 
 async fn send_text(http: &Http, body: &str, headers: &[(&str, &str)]) -> Answer {
     let headers: Vec<_> = [("content-type", "application/json")].iter().chain(headers).copied().collect();
@@ -17,9 +29,7 @@ fn assert_repeat(answer: &Answer, id: &str) {
 }
 
 // 72
-#[tokio::test]
-async fn the_same_order_in_other_words_is_the_same_order() {
-    let server = Server::start().await;
+async fn the_same_order_in_other_words_is_the_same_order(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"hold_seconds": 120})).await;
     let pool = http.pool("c", "A", 10, 2).await;
@@ -47,9 +57,7 @@ async fn the_same_order_in_other_words_is_the_same_order() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_key_with_other_content_is_refused_and_says_what_differs() {
-    let server = Server::start().await;
+async fn a_key_with_other_content_is_refused_and_says_what_differs(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 10, 1).await;
@@ -126,9 +134,7 @@ async fn a_recorded_refusal_is_repeated_and_another_may_succeed_later() {
 }
 
 // 73
-#[tokio::test]
-async fn a_key_that_met_a_closed_door_is_tried_again() {
-    let server = Server::start().await;
+async fn a_key_that_met_a_closed_door_is_tried_again(server: Site) {
     let http = &server.http;
     let put = |starts_at: Value| json!({"name": "c", "starts_at": starts_at});
     assert_eq!(http.place("c", "1", "A", 1).await.faults(), [("not_found".into(), "/campaign_id".into())]);
@@ -155,9 +161,7 @@ async fn a_key_that_met_a_closed_door_is_tried_again() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn thirty_identical_orders_at_once_are_one() {
-    let server = Server::start().await;
+async fn thirty_identical_orders_at_once_are_one(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"account_limit": 1})).await;
     let pool = http.pool("c", "A", 1, 1).await;
@@ -174,9 +178,7 @@ async fn thirty_identical_orders_at_once_are_one() {
 }
 
 // 74
-#[tokio::test]
-async fn a_key_is_kept_past_the_end_of_its_order_however_often_it_is_asked() {
-    let server = Server::start().await;
+async fn a_key_is_kept_past_the_end_of_its_order_however_often_it_is_asked(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"hold_seconds": 1, "release_grace_ms": 0})).await;
     let pool = http.pool("c", "A", 9, 1).await;
@@ -205,9 +207,7 @@ async fn a_key_is_kept_past_the_end_of_its_order_however_often_it_is_asked() {
 }
 
 // 78
-#[tokio::test]
-async fn the_key_is_in_the_body_and_no_header_changes_it() {
-    let server = Server::start().await;
+async fn the_key_is_in_the_body_and_no_header_changes_it(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 9, 1).await;
@@ -230,9 +230,7 @@ async fn the_key_is_in_the_body_and_no_header_changes_it() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn ids_that_differ_in_case_or_zeros_are_different() {
-    let server = Server::start().await;
+async fn ids_that_differ_in_case_or_zeros_are_different(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"account_limit": 1})).await;
     for sku in ["A", "a", "017", "17"] {
@@ -248,9 +246,7 @@ async fn ids_that_differ_in_case_or_zeros_are_different() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_refund_is_bound_to_its_id_with_its_defaults() {
-    let server = Server::start().await;
+async fn a_refund_is_bound_to_its_id_with_its_defaults(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"restock_on_refund": true})).await;
     let pool = http.pool("c", "A", 9, 1).await;

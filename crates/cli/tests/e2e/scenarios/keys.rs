@@ -2,8 +2,16 @@
 
 use serde_json::{Value, json};
 
+use super::site::Site;
 use super::{count, order, success, together, with};
-use crate::support::{Answer, Http, Server};
+use crate::support::{Answer, Http};
+
+super::site::on_each_site! {
+    three_hundred_accounts_on_one_device_get_the_one_unit_that_it_may_have
+    the_limit_of_a_key_says_what_is_left_and_gives_room_again
+    orders_a_second_are_answered_with_when_to_come_back
+    a_mismatch_and_a_second_charge_are_cases_that_stop_nothing
+}
 
 /// An order of `account` for some units of `A`, sent from a device.
 fn from_device(order_no: &str, account: &str, device: &str, quantity: u32) -> Value {
@@ -16,9 +24,7 @@ async fn cases(http: &Http) -> Vec<Value> {
     listed.body["items"].as_array().expect("items").clone()
 }
 
-#[tokio::test]
-async fn three_hundred_accounts_on_one_device_get_the_one_unit_that_it_may_have() {
-    let server = Server::start().await;
+async fn three_hundred_accounts_on_one_device_get_the_one_unit_that_it_may_have(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"key_limits": {"device": {"units": 1}}})).await;
     let pool = http.pool("c", "A", 500, 4).await;
@@ -41,9 +47,7 @@ async fn three_hundred_accounts_on_one_device_get_the_one_unit_that_it_may_have(
     server.finish().await;
 }
 
-#[tokio::test]
-async fn the_limit_of_a_key_says_what_is_left_and_gives_room_again() {
-    let server = Server::start().await;
+async fn the_limit_of_a_key_says_what_is_left_and_gives_room_again(server: Site) {
     let http = &server.http;
     let policy = json!({"key_limits": {"device": {"units": 3, "open_holds": 1}, "address": 9}});
     http.campaign("c", policy).await;
@@ -75,9 +79,7 @@ async fn the_limit_of_a_key_says_what_is_left_and_gives_room_again() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn orders_a_second_are_answered_with_when_to_come_back() {
-    let server = Server::start().await;
+async fn orders_a_second_are_answered_with_when_to_come_back(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"order_rate_per_account": 1})).await;
     http.pool("c", "A", 20, 1).await;
@@ -108,9 +110,7 @@ async fn orders_a_second_are_answered_with_when_to_come_back() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_mismatch_and_a_second_charge_are_cases_that_stop_nothing() {
-    let server = Server::start().await;
+async fn a_mismatch_and_a_second_charge_are_cases_that_stop_nothing(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     http.pool("c", "A", 9, 1).await;

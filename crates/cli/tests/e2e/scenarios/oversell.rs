@@ -4,13 +4,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::site::Site;
 use super::{count, order, together, with};
-use crate::support::{Server, place_body, wait_until};
+use crate::support::{place_body, wait_until};
+
+super::site::on_each_site! {
+    of_two_orders_that_together_exceed_the_stock_one_is_told_what_is_left
+    a_rush_sells_exactly_what_there_is_whatever_the_buckets
+    lines_of_one_sku_count_together
+    a_line_cannot_be_raised_past_the_check
+    an_order_does_not_wait_for_itself
+    an_order_that_fails_on_one_line_leaves_nothing_on_the_other
+    no_way_to_stock_leads_round_the_check
+    after_the_last_unit_the_display_may_lag_but_no_order_passes
+}
 
 // 1
-#[tokio::test]
-async fn of_two_orders_that_together_exceed_the_stock_one_is_told_what_is_left() {
-    let server = Server::start().await;
+async fn of_two_orders_that_together_exceed_the_stock_one_is_told_what_is_left(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 10, 1).await;
@@ -31,9 +41,7 @@ async fn of_two_orders_that_together_exceed_the_stock_one_is_told_what_is_left()
 }
 
 // 1
-#[tokio::test]
-async fn a_rush_sells_exactly_what_there_is_whatever_the_buckets() {
-    let server = Server::start().await;
+async fn a_rush_sells_exactly_what_there_is_whatever_the_buckets(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     for buckets in [1, 7] {
@@ -51,9 +59,7 @@ async fn a_rush_sells_exactly_what_there_is_whatever_the_buckets() {
 }
 
 // 3
-#[tokio::test]
-async fn lines_of_one_sku_count_together() {
-    let server = Server::start().await;
+async fn lines_of_one_sku_count_together(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 5, 1).await;
@@ -75,9 +81,7 @@ async fn lines_of_one_sku_count_together() {
 }
 
 // 4
-#[tokio::test]
-async fn a_line_cannot_be_raised_past_the_check() {
-    let server = Server::start().await;
+async fn a_line_cannot_be_raised_past_the_check(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 3, 1).await;
@@ -93,9 +97,7 @@ async fn a_line_cannot_be_raised_past_the_check() {
 }
 
 // 6
-#[tokio::test]
-async fn an_order_does_not_wait_for_itself() {
-    let server = Server::start().await;
+async fn an_order_does_not_wait_for_itself(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 60, 3).await;
@@ -117,9 +119,7 @@ async fn an_order_does_not_wait_for_itself() {
 }
 
 // 9
-#[tokio::test]
-async fn an_order_that_fails_on_one_line_leaves_nothing_on_the_other() {
-    let server = Server::start().await;
+async fn an_order_that_fails_on_one_line_leaves_nothing_on_the_other(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let (a, b) = (http.pool("c", "A", 1, 1).await, http.pool("c", "B", 0, 1).await);
@@ -142,9 +142,7 @@ async fn an_order_that_fails_on_one_line_leaves_nothing_on_the_other() {
 }
 
 // 10
-#[tokio::test]
-async fn no_way_to_stock_leads_round_the_check() {
-    let server = Server::start().await;
+async fn no_way_to_stock_leads_round_the_check(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"hold_seconds": 1, "release_grace_ms": 0})).await;
     let pool = http.pool("c", "A", 4, 2).await;
@@ -178,9 +176,7 @@ async fn no_way_to_stock_leads_round_the_check() {
 }
 
 // 11
-#[tokio::test]
-async fn after_the_last_unit_the_display_may_lag_but_no_order_passes() {
-    let server = Server::start().await;
+async fn after_the_last_unit_the_display_may_lag_but_no_order_passes(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 20, 4).await;

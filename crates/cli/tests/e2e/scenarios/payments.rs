@@ -4,8 +4,27 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::site::Site;
 use super::{count, order, success, together, with};
-use crate::support::{Http, Server, place_body, wait_until};
+use crate::support::{Http, place_body, wait_until};
+
+super::site::on_each_site! {
+    many_messengers_of_one_payment_confirm_once
+    a_notice_that_comes_before_its_order_is_sent_again_and_applied
+    an_event_is_bound_to_what_it_said
+    a_success_after_everything_is_over_moves_nothing
+    only_the_right_amount_in_the_right_currency_sells
+    parts_of_an_amount_are_due_back_when_the_review_ends
+    a_failed_payment_sells_nothing_and_releases_by_policy_when_none_is_open
+    the_success_of_another_attempt_counts
+    a_payment_that_never_ends_holds_no_longer_than_hold_and_review
+    late_money_takes_again_is_due_back_or_waits_for_a_person_by_policy
+    a_late_payment_in_the_grace_goes_to_review_where_policy_says_so
+    where_the_provider_s_time_counts_a_slow_notice_is_not_late
+    what_is_sold_at_once_takes_one_payment_and_gives_back_the_second
+    one_payment_pays_one_order_and_is_looked_at_on_every_other
+    two_orders_that_share_a_payment_at_once_are_paid_once
+}
 
 fn failed(order_id: &str, event: &str, payment: &str) -> Value {
     with(success(order_id, event, payment), json!({"outcome": "failed"}))
@@ -35,9 +54,7 @@ fn due_back(order: &Value) -> Vec<&str> {
 }
 
 // 80
-#[tokio::test]
-async fn many_messengers_of_one_payment_confirm_once() {
-    let server = Server::start().await;
+async fn many_messengers_of_one_payment_confirm_once(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({})).await;
     let id = http.place("c", "1", "A", 2).await.text("id");
@@ -55,9 +72,7 @@ async fn many_messengers_of_one_payment_confirm_once() {
 }
 
 // 81
-#[tokio::test]
-async fn a_notice_that_comes_before_its_order_is_sent_again_and_applied() {
-    let server = Server::start().await;
+async fn a_notice_that_comes_before_its_order_is_sent_again_and_applied(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({})).await;
     let early = json!({
@@ -80,9 +95,7 @@ async fn a_notice_that_comes_before_its_order_is_sent_again_and_applied() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn an_event_is_bound_to_what_it_said() {
-    let server = Server::start().await;
+async fn an_event_is_bound_to_what_it_said(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({})).await;
     let id = priced(http, "1", 900).await;
@@ -112,9 +125,7 @@ async fn an_event_is_bound_to_what_it_said() {
 }
 
 // 84
-#[tokio::test]
-async fn a_success_after_everything_is_over_moves_nothing() {
-    let server = Server::start().await;
+async fn a_success_after_everything_is_over_moves_nothing(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({})).await;
     let id = http.place("c", "1", "A", 3).await.text("id");
@@ -132,9 +143,7 @@ async fn a_success_after_everything_is_over_moves_nothing() {
 }
 
 // 85
-#[tokio::test]
-async fn only_the_right_amount_in_the_right_currency_sells() {
-    let server = Server::start().await;
+async fn only_the_right_amount_in_the_right_currency_sells(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({})).await;
     let wrong = [(999, "EUR"), (1000, "USD"), (10, "EUR"), (1200, "EUR"), (0, "EUR"), (100_000, "EUR")];
@@ -160,9 +169,7 @@ async fn only_the_right_amount_in_the_right_currency_sells() {
 }
 
 // 85
-#[tokio::test]
-async fn parts_of_an_amount_are_due_back_when_the_review_ends() {
-    let server = Server::start().await;
+async fn parts_of_an_amount_are_due_back_when_the_review_ends(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({"review_seconds": 1})).await;
     let id = priced(http, "1", 900).await;
@@ -180,9 +187,7 @@ async fn parts_of_an_amount_are_due_back_when_the_review_ends() {
 }
 
 // 87
-#[tokio::test]
-async fn a_failed_payment_sells_nothing_and_releases_by_policy_when_none_is_open() {
-    let server = Server::start().await;
+async fn a_failed_payment_sells_nothing_and_releases_by_policy_when_none_is_open(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({"payment_failed": "keep"})).await;
     let id = http.place("c", "1", "A", 1).await.text("id");
@@ -210,9 +215,7 @@ async fn a_failed_payment_sells_nothing_and_releases_by_policy_when_none_is_open
     server.finish().await;
 }
 
-#[tokio::test]
-async fn the_success_of_another_attempt_counts() {
-    let server = Server::start().await;
+async fn the_success_of_another_attempt_counts(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({"payment_failed": "release"})).await;
     let id = http.place("c", "1", "A", 1).await.text("id");
@@ -235,9 +238,7 @@ async fn the_success_of_another_attempt_counts() {
 }
 
 // 88
-#[tokio::test]
-async fn a_payment_that_never_ends_holds_no_longer_than_hold_and_review() {
-    let server = Server::start().await;
+async fn a_payment_that_never_ends_holds_no_longer_than_hold_and_review(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({"review_seconds": 1, "release_grace_ms": 0})).await;
     let id = priced(http, "1", 1).await;
@@ -259,9 +260,7 @@ async fn a_payment_that_never_ends_holds_no_longer_than_hold_and_review() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn late_money_takes_again_is_due_back_or_waits_for_a_person_by_policy() {
-    let server = Server::start().await;
+async fn late_money_takes_again_is_due_back_or_waits_for_a_person_by_policy(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({})).await;
     let policy = |late: &str| json!({"name": "c", "policy": {"hold_seconds": 1, "release_grace_ms": 0, "late_payment": late}});
@@ -290,9 +289,7 @@ async fn late_money_takes_again_is_due_back_or_waits_for_a_person_by_policy() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_late_payment_in_the_grace_goes_to_review_where_policy_says_so() {
-    let server = Server::start().await;
+async fn a_late_payment_in_the_grace_goes_to_review_where_policy_says_so(server: Site) {
     let http = &server.http;
     let policy = json!({"hold_seconds": 1, "release_grace_ms": 60_000, "late_payment": "review"});
     let pool = shop(http, policy).await;
@@ -306,9 +303,7 @@ async fn a_late_payment_in_the_grace_goes_to_review_where_policy_says_so() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn where_the_provider_s_time_counts_a_slow_notice_is_not_late() {
-    let server = Server::start().await;
+async fn where_the_provider_s_time_counts_a_slow_notice_is_not_late(server: Site) {
     let http = &server.http;
     let policy = json!({"hold_seconds": 1, "deadline_basis": "provider_paid_at", "late_payment": "refund"});
     let pool = shop(http, policy).await;
@@ -330,9 +325,7 @@ async fn where_the_provider_s_time_counts_a_slow_notice_is_not_late() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn what_is_sold_at_once_takes_one_payment_and_gives_back_the_second() {
-    let server = Server::start().await;
+async fn what_is_sold_at_once_takes_one_payment_and_gives_back_the_second(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({"capture": "immediate"})).await;
     let placed = http.place("c", "1", "A", 2).await;
@@ -350,9 +343,7 @@ async fn what_is_sold_at_once_takes_one_payment_and_gives_back_the_second() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn one_payment_pays_one_order_and_is_looked_at_on_every_other() {
-    let server = Server::start().await;
+async fn one_payment_pays_one_order_and_is_looked_at_on_every_other(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({"hold_seconds": 900, "release_grace_ms": 0})).await;
     let place = async |no: &str| http.accepted(&order("c", no, "ann", &[("A", 1)])).await;
@@ -380,9 +371,7 @@ async fn one_payment_pays_one_order_and_is_looked_at_on_every_other() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn two_orders_that_share_a_payment_at_once_are_paid_once() {
-    let server = Server::start().await;
+async fn two_orders_that_share_a_payment_at_once_are_paid_once(server: Site) {
     let http = &server.http;
     let pool = shop(http, json!({})).await;
     for round in 0..5 {

@@ -2,8 +2,22 @@
 
 use serde_json::{Value, json};
 
+use super::site::Site;
 use super::{count, order, together, with};
-use crate::support::{Answer, Http, Server, place_body, wait_until};
+use crate::support::{Answer, Http, place_body, wait_until};
+
+super::site::on_each_site! {
+    the_last_unit_sells_on_every_path_and_by_every_routing
+    what_is_released_returns_to_its_bucket_and_is_sold_again
+    a_pool_grows_and_is_weighted_while_it_sells
+    a_change_of_a_pool_is_judged_strictly
+    a_pool_that_may_place_nothing_turns_everybody_away_and_goes_on_with_what_it_holds
+    stock_moves_between_pools_of_campaigns_under_load
+    a_transfer_is_refused_for_what_is_wrong_with_it
+    fragments_are_swept_so_that_a_line_of_many_fits_one_bucket
+    a_retired_pool_sells_nothing_and_what_it_holds_goes_on
+    a_path_changes_under_load_and_nobody_is_lost
+}
 
 /// Shorthands for what is done to a pool.
 impl Http {
@@ -47,9 +61,7 @@ async fn rush(http: &Http, sku: &str, orders: std::ops::Range<u32>) -> Vec<Answe
 }
 
 // 1
-#[tokio::test]
-async fn the_last_unit_sells_on_every_path_and_by_every_routing() {
-    let server = Server::start().await;
+async fn the_last_unit_sells_on_every_path_and_by_every_routing(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     for path in ["direct", "batched"] {
@@ -72,9 +84,7 @@ async fn the_last_unit_sells_on_every_path_and_by_every_routing() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn what_is_released_returns_to_its_bucket_and_is_sold_again() {
-    let server = Server::start().await;
+async fn what_is_released_returns_to_its_bucket_and_is_sold_again(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 12, 4).await;
@@ -98,9 +108,7 @@ async fn what_is_released_returns_to_its_bucket_and_is_sold_again() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_pool_grows_and_is_weighted_while_it_sells() {
-    let server = Server::start().await;
+async fn a_pool_grows_and_is_weighted_while_it_sells(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 300, 1).await;
@@ -128,9 +136,7 @@ async fn a_pool_grows_and_is_weighted_while_it_sells() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_change_of_a_pool_is_judged_strictly() {
-    let server = Server::start().await;
+async fn a_change_of_a_pool_is_judged_strictly(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 4, 2).await;
@@ -182,9 +188,7 @@ async fn a_change_of_a_pool_is_judged_strictly() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_pool_that_may_place_nothing_turns_everybody_away_and_goes_on_with_what_it_holds() {
-    let server = Server::start().await;
+async fn a_pool_that_may_place_nothing_turns_everybody_away_and_goes_on_with_what_it_holds(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 4, 1).await;
@@ -203,9 +207,7 @@ async fn a_pool_that_may_place_nothing_turns_everybody_away_and_goes_on_with_wha
     server.finish().await;
 }
 
-#[tokio::test]
-async fn stock_moves_between_pools_of_campaigns_under_load() {
-    let server = Server::start().await;
+async fn stock_moves_between_pools_of_campaigns_under_load(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     http.campaign("everyday", json!({})).await;
@@ -247,9 +249,7 @@ async fn stock_moves_between_pools_of_campaigns_under_load() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_transfer_is_refused_for_what_is_wrong_with_it() {
-    let server = Server::start().await;
+async fn a_transfer_is_refused_for_what_is_wrong_with_it(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let (a, b) = (http.pool("c", "A", 5, 2).await, http.pool("c", "B", 0, 1).await);
@@ -284,9 +284,7 @@ async fn a_transfer_is_refused_for_what_is_wrong_with_it() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn fragments_are_swept_so_that_a_line_of_many_fits_one_bucket() {
-    let server = Server::start().await;
+async fn fragments_are_swept_so_that_a_line_of_many_fits_one_bucket(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 8, 4).await;
@@ -310,9 +308,7 @@ async fn fragments_are_swept_so_that_a_line_of_many_fits_one_bucket() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_retired_pool_sells_nothing_and_what_it_holds_goes_on() {
-    let server = Server::start().await;
+async fn a_retired_pool_sells_nothing_and_what_it_holds_goes_on(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let (old, new) = (http.pool("c", "old", 5, 2).await, http.pool("c", "new", 0, 1).await);
@@ -336,9 +332,7 @@ async fn a_retired_pool_sells_nothing_and_what_it_holds_goes_on() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_path_changes_under_load_and_nobody_is_lost() {
-    let server = Server::start().await;
+async fn a_path_changes_under_load_and_nobody_is_lost(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 200, 2).await;

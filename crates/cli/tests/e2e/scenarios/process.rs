@@ -6,8 +6,16 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use super::site::Site;
 use super::{order, success, together};
 use crate::support::{Http, Server, place_body, wait_until};
+
+super::site::on_each_site! {
+    an_order_whose_client_hangs_up_is_placed_whole_or_not_at_all
+    a_notice_a_cancel_or_a_refund_whose_sender_hangs_up_is_done_whole_or_not_at_all
+    a_load_that_is_torn_off_leaves_the_server_fast
+    every_place_that_shows_stock_shows_the_same
+}
 
 /// Sends the first `share` percent of a request and hangs up.
 async fn hang_up(http: &Http, path: &str, body: &Value, share: usize) {
@@ -23,9 +31,7 @@ async fn hang_up(http: &Http, path: &str, body: &Value, share: usize) {
 }
 
 // 146
-#[tokio::test]
-async fn an_order_whose_client_hangs_up_is_placed_whole_or_not_at_all() {
-    let server = Server::start().await;
+async fn an_order_whose_client_hangs_up_is_placed_whole_or_not_at_all(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 100, 4).await;
@@ -46,9 +52,7 @@ async fn an_order_whose_client_hangs_up_is_placed_whole_or_not_at_all() {
 }
 
 // 146
-#[tokio::test]
-async fn a_notice_a_cancel_or_a_refund_whose_sender_hangs_up_is_done_whole_or_not_at_all() {
-    let server = Server::start().await;
+async fn a_notice_a_cancel_or_a_refund_whose_sender_hangs_up_is_done_whole_or_not_at_all(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 60, 1).await;
@@ -74,9 +78,7 @@ async fn a_notice_a_cancel_or_a_refund_whose_sender_hangs_up_is_done_whole_or_no
 }
 
 // 151
-#[tokio::test]
-async fn a_load_that_is_torn_off_leaves_the_server_fast() {
-    let server = Server::start().await;
+async fn a_load_that_is_torn_off_leaves_the_server_fast(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 10_000, 4).await;
@@ -128,9 +130,7 @@ async fn ledger_sums(http: &Http, pool: &str) -> [i64; 3] {
 }
 
 // 155
-#[tokio::test]
-async fn every_place_that_shows_stock_shows_the_same() {
-    let server = Server::start().await;
+async fn every_place_that_shows_stock_shows_the_same(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"release_grace_ms": 0})).await;
     let pool = http.pool("c", "A", 100, 3).await;

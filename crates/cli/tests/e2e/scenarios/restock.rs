@@ -2,8 +2,22 @@
 
 use serde_json::json;
 
+use super::site::Site;
 use super::{count, order, success, together, with};
 use crate::support::{Http, Server, Start};
+
+super::site::on_each_site! {
+    a_restocked_refund_gives_back_once_whatever_is_called_after
+    the_request_decides_on_restock_else_the_policy_and_nothing_later
+    parallel_refunds_never_exceed_what_was_sold
+    a_cancelled_order_neither_gives_again_nor_comes_back_without_taking
+    stock_moves_only_where_stock_is_meant
+    a_part_is_given_back_and_the_rest_is_sold
+    a_cancel_gives_back_each_unit_once_however_the_lines_are_split
+    the_end_of_one_order_leaves_the_other_alone
+    each_way_back_restores_every_bucket_as_it_was
+    stock_cannot_be_taken_from_under_an_open_order
+}
 
 /// Sells an order of one line; its id.
 async fn sold(http: &Http, order_no: &str, quantity: u32) -> String {
@@ -13,9 +27,7 @@ async fn sold(http: &Http, order_no: &str, quantity: u32) -> String {
 }
 
 // 50
-#[tokio::test]
-async fn a_restocked_refund_gives_back_once_whatever_is_called_after() {
-    let server = Server::start().await;
+async fn a_restocked_refund_gives_back_once_whatever_is_called_after(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 100, 1).await;
@@ -33,9 +45,7 @@ async fn a_restocked_refund_gives_back_once_whatever_is_called_after() {
 }
 
 // 51, 52
-#[tokio::test]
-async fn the_request_decides_on_restock_else_the_policy_and_nothing_later() {
-    let server = Server::start().await;
+async fn the_request_decides_on_restock_else_the_policy_and_nothing_later(server: Site) {
     let http = &server.http;
     for (campaign, policy) in [("never", false), ("always", true)] {
         http.campaign(campaign, json!({"restock_on_refund": policy})).await;
@@ -59,9 +69,7 @@ async fn the_request_decides_on_restock_else_the_policy_and_nothing_later() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn parallel_refunds_never_exceed_what_was_sold() {
-    let server = Server::start().await;
+async fn parallel_refunds_never_exceed_what_was_sold(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 30, 3).await;
@@ -86,9 +94,7 @@ async fn parallel_refunds_never_exceed_what_was_sold() {
 }
 
 // 54, 55
-#[tokio::test]
-async fn a_cancelled_order_neither_gives_again_nor_comes_back_without_taking() {
-    let server = Server::start().await;
+async fn a_cancelled_order_neither_gives_again_nor_comes_back_without_taking(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 10, 1).await;
@@ -113,9 +119,7 @@ async fn a_cancelled_order_neither_gives_again_nor_comes_back_without_taking() {
 }
 
 // 56, 66
-#[tokio::test]
-async fn stock_moves_only_where_stock_is_meant() {
-    let server = Server::start().await;
+async fn stock_moves_only_where_stock_is_meant(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 5, 2).await;
@@ -152,9 +156,7 @@ async fn stock_moves_only_where_stock_is_meant() {
 }
 
 // 58
-#[tokio::test]
-async fn a_part_is_given_back_and_the_rest_is_sold() {
-    let server = Server::start().await;
+async fn a_part_is_given_back_and_the_rest_is_sold(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 100, 1).await;
@@ -170,9 +172,7 @@ async fn a_part_is_given_back_and_the_rest_is_sold() {
 }
 
 // 59
-#[tokio::test]
-async fn a_cancel_gives_back_each_unit_once_however_the_lines_are_split() {
-    let server = Server::start().await;
+async fn a_cancel_gives_back_each_unit_once_however_the_lines_are_split(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 7, 3).await;
@@ -187,9 +187,7 @@ async fn a_cancel_gives_back_each_unit_once_however_the_lines_are_split() {
 }
 
 // 60
-#[tokio::test]
-async fn the_end_of_one_order_leaves_the_other_alone() {
-    let server = Server::start().await;
+async fn the_end_of_one_order_leaves_the_other_alone(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 10, 1).await;
@@ -236,9 +234,7 @@ async fn nothing_is_released_that_was_not_held() {
 }
 
 // 63, 67
-#[tokio::test]
-async fn each_way_back_restores_every_bucket_as_it_was() {
-    let server = Server::start().await;
+async fn each_way_back_restores_every_bucket_as_it_was(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"payment_failed": "release", "release_grace_ms": 0})).await;
     let pool = http.pool("c", "A", 10, 4).await;
@@ -275,9 +271,7 @@ async fn each_way_back_restores_every_bucket_as_it_was() {
 }
 
 // 125
-#[tokio::test]
-async fn stock_cannot_be_taken_from_under_an_open_order() {
-    let server = Server::start().await;
+async fn stock_cannot_be_taken_from_under_an_open_order(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let pool = http.pool("c", "A", 8, 3).await;

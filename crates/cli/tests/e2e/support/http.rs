@@ -1,14 +1,32 @@
 //! HTTP that hides nothing: status, headers and body as they came.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// A client of one server.
+/// How long a node may take to learn what another one was told of a campaign or a pool: as the documents say, and not
+/// a moment longer.
+pub(crate) const LEARNT_WITHIN: Duration = Duration::from_secs(1);
+
+/// Whether a request changes what every node keeps in its catalog.
+fn is_learnt_later(method: &Method, path: &str) -> bool {
+    let switches = ["open", "pause", "resume", "freeze", "unfreeze", "close", "retire"];
+    method == Method::PUT
+        || method == Method::PATCH
+        || path.rsplit('/').next().is_some_and(|verb| method == Method::POST && switches.contains(&verb))
+}
+
+/// A client of one server, or of several nodes: then each request goes to the next.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     pub(crate) base: String,
+    /// Further nodes.
+    others: Vec<String>,
+    turn: Arc<AtomicUsize>,
     client: reqwest::Client,
 }
 
@@ -53,17 +71,38 @@ impl Http {
             .timeout(Duration::from_secs(30))
             .build()
             .unwrap();
-        Self { base: base.to_owned(), client }
+        Self { base: base.to_owned(), others: Vec::new(), turn: Arc::default(), client }
+    }
+
+    /// A client of all these nodes in turn.
+    pub(crate) fn of_nodes<'a>(nodes: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut nodes = nodes.into_iter();
+        let first = nodes.next().expect("a node").clone();
+        Self { others: nodes.map(|node| node.base.clone()).collect(), turn: Arc::default(), ..first }
+    }
+
+    pub(crate) fn has_several_nodes(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    fn url(&self, path: &str) -> String {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % (self.others.len() + 1);
+        let base = turn.checked_sub(1).map_or(&self.base, |other| &self.others[other]);
+        format!("{base}{path}")
     }
 
     /// Sends a request whose answer may not come: none if the connection broke.
     pub(crate) async fn try_send(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Answer> {
-        let method = method.parse().unwrap();
-        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        let method: Method = method.parse().unwrap();
+        let mut request = self.client.request(method.clone(), self.url(path));
         if let Some(body) = body {
             request = request.json(body);
         }
-        Self::read(request).await
+        let answer = Self::read(request).await;
+        if self.has_several_nodes() && is_learnt_later(&method, path) {
+            let _ = tokio::time::timeout(LEARNT_WITHIN, std::future::pending::<()>()).await;
+        }
+        answer
     }
 
     /// Sends bytes as they are.
@@ -74,7 +113,7 @@ impl Http {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Answer {
-        let mut request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.base));
+        let mut request = self.client.request(method.parse().unwrap(), self.url(path));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

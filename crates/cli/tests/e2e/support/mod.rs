@@ -8,7 +8,7 @@ mod raw;
 mod server;
 
 pub(crate) use history::History;
-pub(crate) use http::{Answer, Http};
+pub(crate) use http::{Answer, Http, LEARNT_WITHIN};
 pub(crate) use load::Load;
 pub(crate) use problem::{assert_invalid, assert_problem, assert_whole_problem};
 pub(crate) use raw::{Raw, answer_of};
