@@ -28,8 +28,9 @@ pub(crate) trait Work: Send + Sync + 'static {
 
 /// Runs a write and commits it.
 pub(crate) async fn transaction<W: Work>(inner: &Arc<Inner>, work: W) -> Result<W::Output, Error> {
+    let threads = inner.threads.clone();
     let inner = Arc::clone(inner);
-    let run = tokio::spawn(async move {
+    let run = threads.spawn(async move {
         let mut tries = 0;
         loop {
             tries += 1;

@@ -39,7 +39,7 @@ struct Unknown {
 pub(crate) async fn commit(inner: &Arc<Inner>, batch: Batch) -> Result<Committed, Error> {
     inner.metrics.batch_commands.observe_count(batch.commands.len());
     let task = Arc::clone(inner);
-    let run = tokio::spawn(async move { run(&task, &batch).await });
+    let run = inner.threads.spawn(async move { run(&task, &batch).await });
     run.await.unwrap_or_else(|_| Err(Error::OutcomeUnknown("a batch panicked".into())))
 }
 

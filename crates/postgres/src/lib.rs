@@ -2,7 +2,7 @@
 //!
 //! A batch takes two flights: begin, the locks, every read and last the clock; then every write with the COMMIT
 //! behind them. What is read before the locks is never trusted, and what a lost answer meant is looked up under the
-//! same locks.
+//! same locks. Batches and connections have threads of their own, so that no lock waits for a request's turn.
 
 mod acts;
 mod address;
@@ -33,6 +33,7 @@ mod settlement;
 mod statement;
 mod store;
 mod sweep;
+mod threads;
 mod tls;
 mod transit;
 mod unknown;

@@ -9,6 +9,7 @@ use deadpool::managed::{
     Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, TimeoutType, Timeouts as Waits,
 };
 use holdfast_store::Error;
+use tokio::runtime::Handle;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::address::{Address, Statements};
@@ -29,6 +30,22 @@ pub(crate) struct Connector {
     tls: MakeRustlsConnect,
     timeouts: Timeouts,
     doubts: Arc<AtomicU64>,
+    threads: Handle,
+}
+
+impl Connector {
+    async fn connect(
+        address: &Address,
+        tls: MakeRustlsConnect,
+        timeouts: Timeouts,
+    ) -> Result<Connection, Error> {
+        let mut connection = Connection::open(address, tls, timeouts).await?;
+        connection.assure().await?;
+        if address.statements == Statements::Named {
+            connection.prepare().await?;
+        }
+        Ok(connection)
+    }
 }
 
 impl Manager for Connector {
@@ -37,12 +54,13 @@ impl Manager for Connector {
 
     async fn create(&self) -> Result<Connection, Error> {
         let generation = self.doubts.load(Ordering::SeqCst);
-        let mut connection = Connection::open(&self.address, self.tls.clone(), self.timeouts).await?;
+        let (address, tls, timeouts) = (self.address.clone(), self.tls.clone(), self.timeouts);
+        // Who makes a connection may be anybody; what drives it is the store's own.
+        let connect = async move { Self::connect(&address, tls, timeouts).await };
+        let connected = self.threads.spawn(tokio::time::timeout(CREATE, connect)).await;
+        let connected = connected.map_err(|error| Error::Unavailable(error.to_string()))?;
+        let mut connection = connected.map_err(|_| Error::Timeout)??;
         connection.generation = generation;
-        connection.assure().await?;
-        if self.address.statements == Statements::Named {
-            connection.prepare().await?;
-        }
         Ok(connection)
     }
 
@@ -64,7 +82,7 @@ pub(crate) struct Pools {
 }
 
 impl Pools {
-    pub(crate) fn new(address: &Address, timeouts: Timeouts) -> Result<Self, Error> {
+    pub(crate) fn new(address: &Address, timeouts: Timeouts, threads: &Handle) -> Result<Self, Error> {
         let tls = tls::connector(&address.trust)?;
         let doubts = Arc::new(AtomicU64::new(0));
         let pool = |size: usize| {
@@ -73,6 +91,7 @@ impl Pools {
                 tls: tls.clone(),
                 timeouts,
                 doubts: Arc::clone(&doubts),
+                threads: threads.clone(),
             };
             let waits = Waits { wait: Some(WAIT), create: Some(CREATE), recycle: None };
             Pool::builder(connector).max_size(size).timeouts(waits).runtime(Runtime::Tokio1).build()

@@ -21,6 +21,7 @@ use holdfast_store::{
     PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SwitchPool,
     page_of,
 };
+use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
 
 use crate::address::Address;
@@ -31,6 +32,7 @@ use crate::error::{Driver, Fault, of_driver};
 use crate::pools::Pools;
 use crate::row::{all, first, uuid};
 use crate::sweep::{Swept, sweep};
+use crate::threads::Threads;
 use crate::{acts, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls};
 
 /// Most ledger entries of one order that are explained.
@@ -54,6 +56,7 @@ pub(crate) struct Inner {
     pub(crate) hints: Hints,
     pub(crate) metrics: Arc<StoreMetrics>,
     pub(crate) failpoints: Failpoints,
+    pub(crate) threads: Handle,
 }
 
 impl Inner {
@@ -78,6 +81,7 @@ impl Inner {
 pub struct PostgresStore {
     inner: Arc<Inner>,
     address: Address,
+    _threads: Threads,
 }
 
 impl Drop for PostgresStore {
@@ -96,18 +100,20 @@ impl PostgresStore {
         migrate::run(migrating, &lock).await?;
         begin_first(&lock, options.incarnation).await?;
         drop(lock);
+        let threads = Threads::start()?;
         let inner = Inner {
-            pools: Pools::new(address, timeouts)?,
+            pools: Pools::new(address, timeouts, &threads.handle())?,
             clock: AuthorityClock::new(options.clock),
             hints: Hints::default(),
             metrics: Arc::default(),
             failpoints: options.failpoints,
+            threads: threads.handle(),
         };
         // What is wrong with the pools is found now, and the clock is known from the beginning.
         let connection = inner.pools.writer().await?;
         inner.time(&connection).await.map_err(Fault::into_error)?;
         drop(connection);
-        Ok(Self { inner: Arc::new(inner), address: address.clone() })
+        Ok(Self { inner: Arc::new(inner), address: address.clone(), _threads: threads })
     }
 }
 
