@@ -95,6 +95,8 @@ pub struct Policy {
     pub order_rate_per_account: Option<u32>,
     /// Most orders that a node lets in a second.
     pub order_rate: Option<u32>,
+    /// Work of operators on more units than this wants a second person.
+    pub approval_threshold: Option<u64>,
 }
 
 impl Default for Policy {
@@ -119,6 +121,7 @@ impl Default for Policy {
             key_limits: BTreeMap::new(),
             order_rate_per_account: None,
             order_rate: None,
+            approval_threshold: None,
         }
     }
 }

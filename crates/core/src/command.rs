@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::approval::{Approval, ApprovalKey, DecideApproval};
 use crate::id::{
     Account, AdjustmentId, AttemptId, CampaignId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
     Sku, SweepId, TransferId,
@@ -33,6 +34,8 @@ pub enum Command {
     Sweep(Sweep),
     /// Apply a stock file. Key: the import id.
     Import(Arc<Import>),
+    /// Say what becomes of work that waits for a second person. Key: the request's.
+    Decide(Arc<DecideApproval>),
 }
 
 /// One line of an order to place.
@@ -111,6 +114,8 @@ pub struct OrderCommand {
     pub action: OrderAction,
     /// By whom.
     pub signed: Signed,
+    /// Under which key a second person is asked, where the policy wants one; none: nobody is asked.
+    pub second: Option<ApprovalKey>,
 }
 
 /// How far a line is reduced.
@@ -345,6 +350,13 @@ pub enum Outcome {
         /// Whether it was applied before.
         repeated: bool,
     },
+    /// A second person is asked, or has refused. Nothing moved.
+    Proposed {
+        /// The request.
+        approval: Arc<Approval>,
+        /// Whether it was there before.
+        repeated: bool,
+    },
     /// The locked buckets of these pools have too little; other buckets may have more.
     Miss(Vec<PoolId>),
     /// The command needs buckets that the batch did not lock: all of these pools.
@@ -368,6 +380,7 @@ impl Outcome {
             | Self::Adjusted { .. }
             | Self::Transferred { .. }
             | Self::Imported { .. }
+            | Self::Proposed { .. }
             | Self::Miss(_)
             | Self::Elsewhere(_)
             | Self::NotDue(_) => None,

@@ -95,6 +95,8 @@ text_id! {
     TransferId,
     /// An imported stock file, global.
     ImportId,
+    /// A decision of an operator on an order, per order.
+    DecisionId,
     /// A payment provider.
     Provider,
     /// A provider's event, per provider.

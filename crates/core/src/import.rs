@@ -157,6 +157,11 @@ pub enum RowRefusal {
     StockInUse(Shortage),
     /// The campaign or the pool is frozen, and units would leave.
     Frozen,
+    /// So much wants a second person, who approves adjustments and no files.
+    NeedsApproval {
+        /// How much does not.
+        threshold: u64,
+    },
     /// The supply would be more than a balance may be.
     TooMuch,
     /// It was counted at a time that has not come.

@@ -4,6 +4,7 @@
 //! `now` is an argument, ids are made elsewhere. Every store and the model in the tests share
 //! [`decide::decide`], so there is one place where stock can change.
 
+pub mod approval;
 pub mod audit;
 pub mod campaign;
 pub mod case;

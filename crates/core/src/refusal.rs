@@ -22,6 +22,10 @@ pub enum Refusal {
     UnknownPool,
     /// There is no such case.
     UnknownCase,
+    /// Nobody is asked for such a thing.
+    UnknownApproval,
+    /// Who asked is no second person.
+    SamePerson,
     /// The campaign has no pool of this SKU and location.
     UnknownSku {
         /// The line, from 1.

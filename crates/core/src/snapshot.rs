@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::approval::{Approval, ApprovalKey};
 use crate::campaign::Campaign;
 use crate::case::Case;
 use crate::command::{Adjust, Command, OrderAction, Transfer};
@@ -99,6 +100,8 @@ pub struct Snapshot {
     pub transfers: BTreeMap<TransferId, Transfer>,
     /// Stock files known.
     pub imports: BTreeMap<ImportId, Imported>,
+    /// Requests for a second person.
+    pub approvals: BTreeMap<ApprovalKey, Arc<Approval>>,
     /// What happened to pools after the times of [`Snapshot::counts_of`].
     pub since: BTreeMap<(PoolId, Timestamp), Since>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
@@ -188,6 +191,8 @@ pub struct Needs<'a> {
     pub transfers: BTreeSet<&'a TransferId>,
     /// Stock files.
     pub imports: BTreeSet<&'a ImportId>,
+    /// Requests for a second person.
+    pub approvals: BTreeSet<ApprovalKey>,
 }
 
 impl<'a> Needs<'a> {
@@ -195,47 +200,57 @@ impl<'a> Needs<'a> {
     /// top, and usage rows ([`Snapshot::usage_of`]): they are known only when the orders are read.
     pub fn of(commands: &'a [Command]) -> Self {
         let mut needs = Self::default();
-        for command in commands {
-            match command {
-                Command::Place(place) => {
-                    needs.order_keys.insert(&place.key);
-                    needs.campaigns.insert(&place.key.campaign);
-                    if let Some(intake) = place.intake {
-                        needs.queues.insert(intake.pool);
-                    }
-                    needs.pools.extend(place.lines.iter().map(|line| line.pool));
+        commands.iter().for_each(|command| needs.add(command));
+        needs
+    }
+
+    fn add(&mut self, command: &'a Command) {
+        let needs = self;
+        match command {
+            Command::Place(place) => {
+                needs.order_keys.insert(&place.key);
+                needs.campaigns.insert(&place.key.campaign);
+                if let Some(intake) = place.intake {
+                    needs.queues.insert(intake.pool);
                 }
-                Command::Order(command) => {
-                    needs.orders.insert(command.order);
-                    if let OrderAction::Notice(notice) = &command.action {
-                        needs.events.insert((&notice.provider, &notice.event_id));
-                        needs.payments.insert((&notice.provider, &notice.payment_id));
-                    }
-                }
-                Command::OpenPool(open) => {
-                    needs.campaigns.insert(&open.campaign);
-                    needs.pool_addresses.insert((&open.campaign, &open.sku, &open.location));
-                    needs.opened.insert((&open.campaign, &open.sku, &open.location));
-                }
-                Command::ChangePool(change) => drop(needs.pools.insert(change.pool)),
-                Command::Adjust(adjust) => {
-                    needs.pools.insert(adjust.pool);
-                    needs.adjustments.insert(&adjust.adjustment_id);
-                }
-                Command::Transfer(transfer) => {
-                    needs.pools.extend([transfer.from.pool, transfer.to.pool]);
-                    needs.transfers.insert(&transfer.transfer_id);
-                }
-                Command::Sweep(sweep) => drop(needs.pools.insert(sweep.pool)),
-                Command::Import(import) => {
-                    needs.campaigns.insert(&import.campaign);
-                    needs.imports.insert(&import.id);
-                    let address = |row| address_of(import, row);
-                    needs.pool_addresses.extend(import.rows.iter().map(address));
+                needs.pools.extend(place.lines.iter().map(|line| line.pool));
+            }
+            Command::Order(command) => {
+                needs.orders.insert(command.order);
+                needs.approvals.extend(command.second.clone());
+                if let OrderAction::Notice(notice) = &command.action {
+                    needs.events.insert((&notice.provider, &notice.event_id));
+                    needs.payments.insert((&notice.provider, &notice.payment_id));
                 }
             }
+            Command::OpenPool(open) => {
+                needs.campaigns.insert(&open.campaign);
+                needs.pool_addresses.insert((&open.campaign, &open.sku, &open.location));
+                needs.opened.insert((&open.campaign, &open.sku, &open.location));
+            }
+            Command::ChangePool(change) => drop(needs.pools.insert(change.pool)),
+            Command::Adjust(adjust) => {
+                needs.pools.insert(adjust.pool);
+                needs.adjustments.insert(&adjust.adjustment_id);
+                needs.approvals.insert(ApprovalKey::of_adjustment(&adjust.adjustment_id));
+            }
+            Command::Transfer(transfer) => {
+                needs.pools.extend([transfer.from.pool, transfer.to.pool]);
+                needs.transfers.insert(&transfer.transfer_id);
+                needs.approvals.insert(ApprovalKey::of_transfer(&transfer.transfer_id));
+            }
+            Command::Sweep(sweep) => drop(needs.pools.insert(sweep.pool)),
+            Command::Decide(decide) => {
+                needs.approvals.insert(decide.key.clone());
+                needs.add(&decide.work);
+            }
+            Command::Import(import) => {
+                needs.campaigns.insert(&import.campaign);
+                needs.imports.insert(&import.id);
+                let address = |row| address_of(import, row);
+                needs.pool_addresses.extend(import.rows.iter().map(address));
+            }
         }
-        needs
     }
 }
 
@@ -289,13 +304,28 @@ pub struct Changes {
     pub transfers: Vec<Transfer>,
     /// New stock files.
     pub imports: Vec<Imported>,
+    /// New requests for a second person.
+    pub approvals: Vec<Arc<Approval>>,
+    /// Requests that were decided.
+    pub decided_approvals: Vec<Arc<Approval>>,
 }
 
 impl Changes {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         let Self {
-            orders, entries, buckets, usage, payments, adjustments, cases, transfers, imports, ..
+            orders,
+            entries,
+            buckets,
+            usage,
+            payments,
+            adjustments,
+            cases,
+            transfers,
+            imports,
+            approvals,
+            decided_approvals,
+            ..
         } = self;
         orders.is_empty()
             && entries.is_empty()
@@ -307,6 +337,8 @@ impl Changes {
             && cases.is_empty()
             && transfers.is_empty()
             && imports.is_empty()
+            && approvals.is_empty()
+            && decided_approvals.is_empty()
     }
 
     /// Whether something changes that nodes keep in their catalogs: pools and how orders come to them.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use holdfast_core::approval::{ApprovalKey, DecideApproval, Proposal, Verdict};
 use holdfast_core::command::{Command, How, OrderAction, OrderCommand, Outcome, Signed};
 use holdfast_core::id::OrderId;
 use holdfast_core::order::{Order, PaymentOutcome, State};
@@ -13,6 +14,7 @@ use holdfast_metrics::Overload;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::lanes::{Class, LaneKey};
+use crate::pools::locks_of_transfer;
 
 /// How often an order may move between the unlocked read and the lock.
 const ROUNDS_MAX: usize = 5;
@@ -30,6 +32,49 @@ impl Engine {
         self.counted(changed)
     }
 
+    /// The same for work of an operator, for which the policy may want a second person.
+    pub async fn change_with_second(
+        &self,
+        order: OrderId,
+        action: OrderAction,
+        signed: Signed,
+        second: ApprovalKey,
+    ) -> Result<Outcome, Error> {
+        self.check_running()?;
+        let command = OrderCommand { order, action, signed, second: Some(second) };
+        let changed = self.change_under(command, LockSet::default()).await;
+        self.counted(changed)
+    }
+
+    /// A second person decides on work that waits; the same locks are taken that the work itself needs.
+    pub async fn decide_approval(
+        &self,
+        key: ApprovalKey,
+        verdict: Verdict,
+        signed: Signed,
+    ) -> Result<Outcome, Error> {
+        self.check_running()?;
+        let Some(approval) = self.store().approval(key.clone()).await? else {
+            return self.counted(Ok(Outcome::refused(Refusal::UnknownApproval)));
+        };
+        let work = approval.proposal.command();
+        let decide = |work| Command::Decide(Arc::new(DecideApproval { key, work, verdict, signed }));
+        match &approval.proposal {
+            Proposal::Adjust(adjust) => {
+                let pool = adjust.pool;
+                self.settle(LaneKey::Pool(pool), decide(work), LockSet::pool(pool)).await
+            }
+            Proposal::Transfer(transfer) => {
+                let locks = locks_of_transfer(transfer);
+                self.settle(lane_of(&locks), decide(work), locks).await
+            }
+            Proposal::Order(change) => {
+                let changed = self.run_under(change, &decide(work), LockSet::default()).await;
+                self.counted(changed)
+            }
+        }
+    }
+
     /// As [`Engine::change`], also while draining.
     pub(crate) async fn change_unchecked(
         &self,
@@ -37,27 +82,30 @@ impl Engine {
         action: OrderAction,
         signed: Signed,
     ) -> Result<Outcome, Error> {
-        self.change_under(id, action, signed, LockSet::default()).await
+        let command = OrderCommand { order: id, action, signed, second: None };
+        self.change_under(command, LockSet::default()).await
     }
 
     /// The same, with more locks than the order itself needs.
-    pub(crate) async fn change_under(
+    pub(crate) async fn change_under(&self, change: OrderCommand, more: LockSet) -> Result<Outcome, Error> {
+        self.run_under(&change, &Command::Order(change.clone()), more).await
+    }
+
+    /// Sends a command that makes a change of an order under the locks that the change needs.
+    async fn run_under(
         &self,
-        id: OrderId,
-        action: OrderAction,
-        signed: Signed,
+        change: &OrderCommand,
+        command: &Command,
         mut more: LockSet,
     ) -> Result<Outcome, Error> {
         for _ in 0..ROUNDS_MAX {
-            let Some(order) = self.store().order(id).await? else {
+            let Some(order) = self.store().order(change.order).await? else {
                 return Ok(Outcome::refused(Refusal::UnknownOrder));
             };
-            let mut locks = locks_of(&order, &action);
+            let mut locks = locks_of(&order, &change.action);
             locks.extend(&more);
             let lane = lane_of(&locks);
-            let command = OrderCommand { order: id, action: action.clone(), signed: signed.clone() };
-            let outcome =
-                self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;
+            let outcome = self.shared.lanes.run(lane, Class::Settling, command.clone(), locks).await?;
             if let Outcome::Elsewhere(pools) | Outcome::Miss(pools) = outcome {
                 more.pools.extend(pools);
                 continue;

@@ -137,6 +137,7 @@ impl Engine {
                     | Outcome::Adjusted { .. }
                     | Outcome::Transferred { .. }
                     | Outcome::Imported { .. }
+                    | Outcome::Proposed { .. }
                     | Outcome::Miss(_)
                     | Outcome::Elsewhere(_),
                 )
@@ -172,7 +173,8 @@ impl Engine {
     /// Expires one order: under the lock of its home bucket, which is all that most orders need.
     async fn expire(&self, order: DueOrder) -> Result<Outcome, Error> {
         let signed = Signed::new("expiry", "");
-        let command = OrderCommand { order: order.id, action: OrderAction::Expire, signed: signed.clone() };
+        let action = OrderAction::Expire;
+        let command = OrderCommand { order: order.id, action, signed: signed.clone(), second: None };
         let (lane, locks) = (LaneKey::Bucket(order.home), LockSet::bucket(order.home));
         let outcome = self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;
         if let Outcome::Elsewhere(_) = outcome {

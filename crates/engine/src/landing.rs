@@ -264,6 +264,7 @@ impl Engine {
                 | Outcome::Adjusted { .. }
                 | Outcome::Transferred { .. }
                 | Outcome::Imported { .. }
+                | Outcome::Proposed { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
                 | Outcome::NotDue(_),
@@ -303,7 +304,8 @@ impl Engine {
         }
         let pools = order.lines.iter().map(|line| line.pool).collect();
         let all = LockSet { pools, ..LockSet::default() };
-        self.change_under(id, OrderAction::Land, queue(), all).await
+        let land = OrderCommand { order: id, action: OrderAction::Land, signed: queue(), second: None };
+        self.change_under(land, all).await
     }
 }
 
@@ -312,7 +314,7 @@ fn queue() -> Signed {
 }
 
 fn landing(order: OrderId) -> Command {
-    Command::Order(OrderCommand { order, action: OrderAction::Land, signed: queue() })
+    Command::Order(OrderCommand { order, action: OrderAction::Land, signed: queue(), second: None })
 }
 
 fn monotonic() -> Instant {

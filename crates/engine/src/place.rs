@@ -303,6 +303,7 @@ impl Engine {
             | Outcome::Adjusted { .. }
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
+            | Outcome::Proposed { .. }
             | Outcome::NotDue(_)) => Ok(outcome),
         }
     }

@@ -65,13 +65,7 @@ impl Engine {
 
     /// Moves stock to another pool or bucket. Only the buckets that are named are locked, else their pools.
     pub async fn transfer(&self, transfer: Transfer) -> Result<Outcome, Error> {
-        let mut locks = LockSet::default();
-        for end in [transfer.from, transfer.to] {
-            match end.bucket {
-                Some(number) => drop(locks.buckets.insert(BucketKey { pool: end.pool, number })),
-                None => drop(locks.pools.insert(end.pool)),
-            }
-        }
+        let locks = locks_of_transfer(&transfer);
         self.settle(lane_of(&locks), Command::Transfer(transfer), locks).await
     }
 
@@ -83,7 +77,12 @@ impl Engine {
     }
 
     /// Runs a command that locks what it needs, once more if a pool grew before the locks were there.
-    async fn settle(&self, lane: LaneKey, command: Command, mut locks: LockSet) -> Result<Outcome, Error> {
+    pub(crate) async fn settle(
+        &self,
+        lane: LaneKey,
+        command: Command,
+        mut locks: LockSet,
+    ) -> Result<Outcome, Error> {
         self.check_running()?;
         for _ in 0..ROUNDS_MAX {
             let settled = self.shared.lanes.run(lane, Class::Settling, command.clone(), locks.clone()).await;
@@ -93,4 +92,16 @@ impl Engine {
         self.shared.metrics.overloads.of(Overload::Rounds).inc();
         self.counted(Err(Error::Overloaded))
     }
+}
+
+/// What a transfer locks: the buckets that are named, else their pools.
+pub(crate) fn locks_of_transfer(transfer: &Transfer) -> LockSet {
+    let mut locks = LockSet::default();
+    for end in [transfer.from, transfer.to] {
+        match end.bucket {
+            Some(number) => drop(locks.buckets.insert(BucketKey { pool: end.pool, number })),
+            None => drop(locks.pools.insert(end.pool)),
+        }
+    }
+    locks
 }

@@ -212,6 +212,7 @@ impl Queues {
             | Outcome::Adjusted { .. }
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
+            | Outcome::Proposed { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::NotDue(_) => None,

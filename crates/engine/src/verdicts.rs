@@ -189,6 +189,8 @@ fn said<'r>(
         | Refusal::UnknownOrder
         | Refusal::UnknownPool
         | Refusal::UnknownCase
+        | Refusal::UnknownApproval
+        | Refusal::SamePerson
         | Refusal::UnknownSku { .. }
         | Refusal::InvalidValue { .. }
         | Refusal::CampaignClosed

@@ -83,6 +83,8 @@ crate::label! {
         KeyMismatch = "key_mismatch",
         /// There is no such thing.
         NotFound = "not_found",
+        /// Who asked is no second person.
+        Forbidden = "forbidden",
         /// The campaign has no such stock.
         UnknownSku = "unknown_sku",
         /// A value is not allowed.
@@ -142,7 +144,9 @@ impl From<&Refusal> for Code {
             Refusal::UnknownCampaign
             | Refusal::UnknownOrder
             | Refusal::UnknownPool
-            | Refusal::UnknownCase => Self::NotFound,
+            | Refusal::UnknownCase
+            | Refusal::UnknownApproval => Self::NotFound,
+            Refusal::SamePerson => Self::Forbidden,
             Refusal::UnknownSku { .. } => Self::UnknownSku,
             Refusal::InvalidValue { .. } => Self::InvalidValue,
             Refusal::Rows(faults) => faults.first().map_or(Self::Conflict, |fault| of_row(&fault.why)),
@@ -178,9 +182,10 @@ const fn of_row(why: &RowRefusal) -> Code {
         RowRefusal::UnknownSku => Code::UnknownSku,
         RowRefusal::StockInUse(_) => Code::StockInUse,
         RowRefusal::Frozen => Code::Frozen,
-        RowRefusal::OpenedOtherwise { .. } | RowRefusal::TooMuch | RowRefusal::CorrectedSince(_) => {
-            Code::Conflict
-        }
+        RowRefusal::OpenedOtherwise { .. }
+        | RowRefusal::TooMuch
+        | RowRefusal::CorrectedSince(_)
+        | RowRefusal::NeedsApproval { .. } => Code::Conflict,
         RowRefusal::CountedInFuture
         | RowRefusal::CountedBeforeOpening
         | RowRefusal::ShippedMoreThanSold { .. } => Code::InvalidValue,
@@ -257,6 +262,7 @@ pub(crate) fn code_of(outcome: &Outcome) -> Option<Code> {
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
+        | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_) => None,

@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
-use crate::{acts, alike, catalog, files, usage};
+use crate::{acts, alike, approvals, catalog, files, usage};
 
 static INSERT_BUCKETS: Sql = Sql::new(
     "INSERT INTO bucket (pool, number, weight, available, held, sold, ledger_seq, last_at) \
@@ -419,7 +419,8 @@ impl<'a> Writes<'a> {
             ];
             flight.add(&INSERT_TRANSFERS, params);
         }
-        files::add(flight, &self.changes.imports)
+        files::add(flight, &self.changes.imports)?;
+        approvals::add(flight, self.changes)
     }
 }
 

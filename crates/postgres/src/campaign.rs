@@ -113,6 +113,7 @@ fn policy_columns(policy: &Policy) -> Result<Vec<Owned<'_>>, Error> {
         key_limits,
         order_rate_per_account,
         order_rate,
+        approval_threshold,
     } = policy;
     Ok(vec![
         wide(*hold_seconds),
@@ -134,6 +135,7 @@ fn policy_columns(policy: &Policy) -> Result<Vec<Owned<'_>>, Error> {
         Box::new(row::write_limits(key_limits)?),
         Box::new(order_rate_per_account.map(i64::from)),
         Box::new(order_rate.map(i64::from)),
+        most(*approval_threshold)?,
     ])
 }
 
@@ -163,6 +165,7 @@ const PUT_TYPES: &[Type] = &[
     Type::INT8,
     Type::INT8,
     Type::TEXT,
+    Type::INT8,
     Type::INT8,
     Type::INT8,
     Type::INT8,

@@ -80,6 +80,19 @@ impl Work for NewIncarnation {
     }
 }
 
+/// Opens a case, unless it is there.
+pub(crate) struct Open(pub(crate) Case);
+
+impl Work for Open {
+    type Output = ();
+
+    async fn run(&self, connection: &Connection, _: &Inner) -> Result<(), Fault> {
+        let id = uuid(self.0.id.0);
+        let known = rows(connection, "SELECT id FROM cases WHERE id = $1", &[&id], &[Type::UUID]).await?;
+        if known.is_empty() { insert(connection, &self.0).await } else { Ok(()) }
+    }
+}
+
 async fn insert(connection: &Connection, case: &Case) -> Result<(), Fault> {
     let sql = "INSERT INTO cases (id, kind, pool, order_id, evidence, opened_at, state) \
                VALUES ($1, $2, $3, $4, $5, $6, $7)";

@@ -8,6 +8,7 @@ mod acts;
 mod address;
 mod alike;
 mod apply;
+mod approvals;
 mod audit;
 mod bare;
 mod call;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use holdfast_core::approval::ApprovalKey;
 use holdfast_core::command::Command;
 use holdfast_core::id::{CampaignId, Location, OrderId, PoolId, Sku};
 use holdfast_core::snapshot::{LockSet, Needs, Snapshot, UsageKey};
@@ -19,7 +20,7 @@ use crate::error::Fault;
 use crate::flight::{Flight, Outstanding, Owned};
 use crate::row::{all, first, uuid};
 use crate::statement::Sql;
-use crate::{files, usage};
+use crate::{approvals, files, usage};
 
 static LOCK_BUCKETS: Sql = Sql::new(
     "SELECT bucket.* FROM UNNEST($1, $2) AS wanted (pool, number) \
@@ -157,6 +158,7 @@ struct Places {
     adjustments: Option<usize>,
     transfers: Option<usize>,
     imports: Option<usize>,
+    approvals: Option<usize>,
     since: Option<usize>,
     addresses: Option<usize>,
     queues: Option<usize>,
@@ -271,6 +273,10 @@ impl<'b> Loader<'b> {
             let ids = texts(needs.imports.iter().map(|id| id.as_str()));
             places.imports = Some(flight.add(&files::IMPORTS, vec![ids]));
         }
+        if !needs.approvals.is_empty() {
+            let keys = texts(needs.approvals.iter().map(ApprovalKey::as_str));
+            places.approvals = Some(flight.add(&approvals::APPROVALS, vec![keys]));
+        }
         if !needs.queues.is_empty() {
             let pools = uuids(needs.queues.iter().map(|pool| pool.0));
             places.queues = Some(flight.add(&QUEUE_LENGTHS, vec![pools]));
@@ -323,6 +329,9 @@ impl<'b> Loader<'b> {
         }
         for known in all(at(places.imports), rows::imported)? {
             rows.imports.insert(known.id.clone(), known);
+        }
+        for known in all(at(places.approvals), rows::approval)? {
+            rows.approvals.insert(known.key.clone(), Arc::new(known));
         }
         rows.since.extend(all(at(places.since), files::since)?);
         let length =

@@ -21,6 +21,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V6__limits", include_str!("../migrations/V6__limits.sql")),
     ("V7__pools", include_str!("../migrations/V7__pools.sql")),
     ("V8__files", include_str!("../migrations/V8__files.sql")),
+    ("V9__approvals", include_str!("../migrations/V9__approvals.sql")),
 ];
 
 /// How long a node waits for another one that migrates.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
@@ -15,11 +16,11 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
-    ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges, Clock, Committed,
-    CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
-    LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
-    PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SwitchPool,
-    page_of,
+    ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
+    Clock, Committed, CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal,
+    KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
+    PoolRow, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign,
+    SwitchPool, page_of,
 };
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
@@ -33,7 +34,7 @@ use crate::pools::Pools;
 use crate::row::{all, first, uuid};
 use crate::sweep::{Swept, sweep};
 use crate::threads::Threads;
-use crate::{acts, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls};
+use crate::{acts, approvals, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls};
 
 /// Most ledger entries of one order that are explained.
 const EXPLAINED_MAX: usize = 100_000;
@@ -210,6 +211,21 @@ impl Store for PostgresStore {
         acts::page(&self.inner.read(acts::list(&filter, &page)?).await?, page.limit)
     }
 
+    async fn approval(&self, key: ApprovalKey) -> Result<Option<Arc<Approval>>, Error> {
+        let found = self.inner.read(approvals::find(&key)).await?;
+        Ok(first(&found, holdfast_store::rows::approval)?.map(Arc::new))
+    }
+
+    async fn approvals(
+        &self,
+        filter: ApprovalFilter,
+        page: Page<ApprovalKey>,
+    ) -> Result<(Vec<Arc<Approval>>, bool), Error> {
+        let found = self.inner.read(approvals::list(&filter, &page)).await?;
+        let read = |row: &dyn holdfast_store::rows::Row| holdfast_store::rows::approval(row).map(Arc::new);
+        Ok(page_of(all(&found, read)?, page.limit))
+    }
+
     async fn limit_salt(&self) -> Result<[u8; 32], Error> {
         self.inner.read(cases::LimitSalt).await
     }
@@ -226,6 +242,10 @@ impl Store for PostgresStore {
     async fn cases(&self, filter: CaseFilter, page: Page<CaseId>) -> Result<(Vec<Case>, bool), Error> {
         let found = self.inner.read(cases::list(filter, &page)).await?;
         Ok(page_of(all(&found, holdfast_store::rows::case)?, page.limit))
+    }
+
+    async fn open_case(&self, case: Case) -> Result<(), Error> {
+        transaction(&self.inner, cases::Open(case)).await
     }
 
     async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {

@@ -53,6 +53,7 @@ impl OrderAnswer {
             | Outcome::Adjusted { .. }
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
+            | Outcome::Proposed { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::NotDue(_)) => Err(unexpected(&other)),

@@ -7,7 +7,8 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use bytes::BytesMut;
-use holdfast_core::id::{CampaignId, CaseId, OrderId, PoolId, Provider};
+use holdfast_core::approval::ApprovalKey;
+use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, OrderId, PoolId, Provider};
 use holdfast_store::KeyId;
 use holdfast_wire::Code;
 
@@ -49,6 +50,18 @@ impl PathId for CaseId {
 }
 
 impl PathId for CampaignId {
+    fn from_path(text: &str) -> Option<Self> {
+        Self::new(text).ok()
+    }
+}
+
+impl PathId for ApprovalKey {
+    fn from_path(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+}
+
+impl PathId for AdjustmentId {
     fn from_path(text: &str) -> Option<Self> {
         Self::new(text).ok()
     }

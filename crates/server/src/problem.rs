@@ -213,9 +213,12 @@ const fn code_of(refusal: &Refusal) -> Code {
     match refusal {
         Refusal::OrderMismatch(_) => Code::OrderMismatch,
         Refusal::KeyMismatch(_) => Code::KeyMismatch,
-        Refusal::UnknownCampaign | Refusal::UnknownOrder | Refusal::UnknownPool | Refusal::UnknownCase => {
-            Code::NotFound
-        }
+        Refusal::UnknownCampaign
+        | Refusal::UnknownOrder
+        | Refusal::UnknownPool
+        | Refusal::UnknownCase
+        | Refusal::UnknownApproval => Code::NotFound,
+        Refusal::SamePerson => Code::Forbidden,
         Refusal::UnknownSku { .. } => Code::UnknownSku,
         Refusal::InvalidValue { .. } => Code::InvalidValue,
         // Told row by row: see `Problem::of_file`.
@@ -305,6 +308,10 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::UnknownOrder => "there is no such order".into(),
         Refusal::UnknownPool => "there is no such pool".into(),
         Refusal::UnknownCase => "there is no such case".into(),
+        Refusal::UnknownApproval => "nobody is asked for this".into(),
+        Refusal::SamePerson => {
+            "who asked is no second person: another operator with another key decides".into()
+        }
         Refusal::UnknownSku { line } => Cow::Owned(format!("line {line}: the campaign has no such stock")),
         Refusal::InvalidValue { pointer, why } => Cow::Owned(format!("{pointer} {why}")),
         Refusal::AccountOpenHolds { limit } => Cow::Owned(format!("the account may have {limit} open holds")),
@@ -387,6 +394,8 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         Refusal::UnknownOrder
         | Refusal::UnknownPool
         | Refusal::UnknownCase
+        | Refusal::UnknownApproval
+        | Refusal::SamePerson
         | Refusal::Rows(_)
         | Refusal::CampaignClosed
         | Refusal::Halted

@@ -12,8 +12,8 @@ use crate::auth::authorize;
 use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
-    audit, campaigns, cases, docs, events, exports, health, imports, keys, ledger, metrics, orders, payments,
-    pools, settlement, transfers,
+    approvals, audit, campaigns, cases, docs, events, exports, health, imports, keys, ledger, metrics,
+    orders, payments, pools, settlement, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -54,6 +54,12 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/keys", post(keys::create_key).get(keys::list_keys))
         .route("/v1/keys/{id}", delete(keys::revoke_key))
         .route("/v1/audit", get(audit::list_acts))
+        .route("/v1/approvals", get(approvals::list_approvals))
+        .route("/v1/approvals/{id}", get(approvals::get_approval))
+        .route("/v1/approvals/{id}/approve", post(approvals::approve))
+        .route("/v1/approvals/{id}/reject", post(approvals::reject))
+        .route("/v1/adjustments/{id}/approve", post(approvals::approve_adjustment))
+        .route("/v1/adjustments/{id}/reject", post(approvals::reject_adjustment))
         .route("/v1/imports/stock", post(imports::import_stock))
         .route_layer(from_fn(require_json))
         .merge(other_than_json());

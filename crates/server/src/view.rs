@@ -204,7 +204,7 @@ fn policy(policy: &Policy) -> wire::PolicyView {
         order_rate: policy.order_rate.map(u64::from),
         queue_limit: policy.queue_limit,
         queue_wait_ms: policy.queue_wait_ms.into(),
-        approval_threshold: None,
+        approval_threshold: policy.approval_threshold,
     }
 }
 

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Params, params};
 
 use crate::codec::bytes;
 use crate::error::Driver;
-use crate::{cases, catalog, files};
+use crate::{approvals, cases, catalog, files};
 
 /// Writes every change of a batch.
 pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
@@ -57,6 +57,7 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
     for import in &changes.imports {
         files::insert(db, import)?;
     }
+    approvals::write(db, changes)?;
     Ok(())
 }
 

@@ -57,6 +57,7 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
         key_limits,
         order_rate_per_account,
         order_rate,
+        approval_threshold,
     } = &campaign.policy;
     let ceilings = &campaign.ceilings;
     let Switches { opened, paused, frozen, closed } = campaign.switches;
@@ -93,6 +94,7 @@ fn write(db: &Connection, campaign: &Campaign) -> Result<(), Error> {
             ":key_ceilings": rows::write_limits(&ceilings.keys)?,
             ":order_rate_per_account": order_rate_per_account,
             ":order_rate": order_rate,
+            ":approval_threshold": approval_threshold.map(integer).transpose()?,
             ":created_at": campaign.created_at.0,
             ":updated_at": campaign.updated_at.0,
             ":catalog_version": catalog::next_version(db)?,

@@ -3,6 +3,7 @@
 
 mod acts;
 mod apply;
+mod approvals;
 mod audit;
 mod backup;
 mod bare;

@@ -20,6 +20,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V6__limits", include_str!("../migrations/V6__limits.sql")),
     ("V7__pools", include_str!("../migrations/V7__pools.sql")),
     ("V8__files", include_str!("../migrations/V8__files.sql")),
+    ("V9__approvals", include_str!("../migrations/V9__approvals.sql")),
 ];
 
 /// Brings the schema up to date. A schema that is newer than this binary is refused, unless the migration

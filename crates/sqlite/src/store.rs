@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
@@ -16,11 +17,11 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
-    ActFilter, ActId, ActRow, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges, Clock, Committed,
-    CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
-    LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
-    PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign, SwitchPool,
-    SystemClock,
+    ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
+    Clock, Committed, CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal,
+    KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
+    PoolRow, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign,
+    SwitchPool, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -29,7 +30,7 @@ use crate::error::Driver;
 use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
-use crate::{acts, audit, campaign, cases, catalog, keys, migrate, query, queue, settlement};
+use crate::{acts, approvals, audit, campaign, cases, catalog, keys, migrate, query, queue, settlement};
 
 /// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
 pub(crate) const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -216,6 +217,18 @@ impl Store for SqliteStore {
         self.readers.read(move |db| acts::list(db, &filter, &page)).await
     }
 
+    async fn approval(&self, key: ApprovalKey) -> Result<Option<Arc<Approval>>, Error> {
+        self.readers.read(move |db| approvals::find(db, &key)).await
+    }
+
+    async fn approvals(
+        &self,
+        filter: ApprovalFilter,
+        page: Page<ApprovalKey>,
+    ) -> Result<(Vec<Arc<Approval>>, bool), Error> {
+        self.readers.read(move |db| approvals::list(db, &filter, &page)).await
+    }
+
     async fn limit_salt(&self) -> Result<[u8; 32], Error> {
         self.readers.read(cases::limit_salt).await
     }
@@ -231,6 +244,10 @@ impl Store for SqliteStore {
 
     async fn cases(&self, filter: CaseFilter, page: Page<CaseId>) -> Result<(Vec<Case>, bool), Error> {
         self.readers.read(move |db| cases::list(db, filter, &page)).await
+    }
+
+    async fn open_case(&self, case: Case) -> Result<(), Error> {
+        self.writer.call(move |db| cases::open(db, &case)).await
     }
 
     async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {

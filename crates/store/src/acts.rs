@@ -6,8 +6,11 @@ mod changes;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use holdfast_core::approval::{Approval, DecideApproval, Proposal};
 use holdfast_core::campaign::Campaign;
-use holdfast_core::command::{AdjustmentKind, ChangePool, Command, How, OrderAction, Outcome, Signed, Via};
+use holdfast_core::command::{
+    AdjustmentKind, ChangePool, Command, How, OrderAction, OrderCommand, Outcome, Signed, Via,
+};
 use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, PoolId};
 use holdfast_core::import::{Import, ImportCounts};
 use holdfast_core::time::Timestamp;
@@ -128,6 +131,52 @@ impl Act {
         Self::new(About::Key(key.id.clone()), "revoke_key", detail, via)
     }
 
+    fn about_work(proposal: &Proposal, campaign: &CampaignId) -> About {
+        match proposal {
+            Proposal::Adjust(adjust) => About::Pool(adjust.pool),
+            Proposal::Transfer(transfer) => About::Pool(transfer.from.pool),
+            Proposal::Order(change) => About::Order(change.order, campaign.clone()),
+        }
+    }
+
+    fn of_request(approval: &Approval) -> Self {
+        let Signed { actor: _, reason, via } = approval.proposal.signed();
+        let detail = format!("{}, {} units", approval.key.as_str(), approval.units);
+        let about = Self::about_work(&approval.proposal, &approval.campaign);
+        let operator = named_operator(approval.proposal.signed());
+        Self::new(about, "ask_approval", detail, via.as_ref()).by(operator, reason)
+    }
+
+    /// A decision, if it is one and was not made before.
+    fn of_decision(decide: &DecideApproval, outcome: &Outcome) -> Option<Self> {
+        let is_made = match outcome {
+            Outcome::Adjusted { repeated, .. }
+            | Outcome::Transferred { repeated }
+            | Outcome::Proposed { repeated, .. } => !repeated,
+            Outcome::Order { how, .. } => *how != How::Repeated,
+            Outcome::Refused { .. }
+            | Outcome::Pool { .. }
+            | Outcome::Imported { .. }
+            | Outcome::Miss(_)
+            | Outcome::Elsewhere(_)
+            | Outcome::NotDue(_) => false,
+        };
+        let about = match (&decide.work, outcome) {
+            (Command::Adjust(adjust), _) => About::Pool(adjust.pool),
+            (Command::Transfer(transfer), _) => About::Pool(transfer.from.pool),
+            (Command::Order(_), Outcome::Order { order, .. }) => {
+                About::Order(order.id, order.key.campaign.clone())
+            }
+            (Command::Order(change), Outcome::Proposed { approval, .. }) => {
+                About::Order(change.order, approval.campaign.clone())
+            }
+            (_, _) => return None,
+        };
+        let Signed { actor: _, reason, via } = &decide.signed;
+        let act = Self::new(about, decide.verdict.as_str(), decide.key.as_str().to_owned(), via.as_ref());
+        is_made.then(|| act.by(named_operator(&decide.signed), reason))
+    }
+
     fn of_import(import: &Import, counts: &ImportCounts) -> Self {
         let ImportCounts { rows, units, opened, unchanged, adjusted } = counts;
         let detail = format!(
@@ -173,13 +222,18 @@ impl Act {
             (Command::Sweep(sweep), Outcome::Pool { how: How::Changed, .. }) => {
                 Some(Self::of_pool(sweep.pool, "sweep", format!("sweep {}", sweep.id), &sweep.signed))
             }
+            (
+                Command::Adjust(_) | Command::Transfer(_) | Command::Order(_),
+                Outcome::Proposed { approval, repeated: false },
+            ) => Some(Self::of_request(approval)),
+            (Command::Decide(decide), outcome) => Self::of_decision(decide, outcome),
             (Command::Import(import), Outcome::Imported { counts, repeated: false, .. })
                 if !import.dry_run =>
             {
                 Some(Self::of_import(import, counts))
             }
             (Command::Order(change), Outcome::Order { order, how: How::Created | How::Changed, .. }) => {
-                let action = operator_action(&change.action)?;
+                let action = operator_action(change)?;
                 let about = About::Order(order.id, order.key.campaign.clone());
                 let Signed { actor, reason, via } = &change.signed;
                 Some(Self::new(about, action, String::new(), via.as_ref()).by(actor, reason))
@@ -225,18 +279,20 @@ fn told(change: &ChangePool) -> String {
 }
 
 /// The word for what only operators do to orders.
-fn operator_action(action: &OrderAction) -> Option<&'static str> {
-    match action {
+fn operator_action(change: &OrderCommand) -> Option<&'static str> {
+    // Buyers reduce their orders, too; work that may need a second person is an operator's.
+    let is_operators = change.second.is_some();
+    match change.action {
         OrderAction::Confirm => Some("confirm"),
         OrderAction::Release => Some("release"),
         OrderAction::Extend(_) => Some("extend"),
         OrderAction::MarkRefunded(_) => Some("refunded"),
+        OrderAction::Refund(_) => is_operators.then_some("refund"),
+        OrderAction::Reduce(_) => is_operators.then_some("reduce"),
         OrderAction::Land
         | OrderAction::Cancel
-        | OrderAction::Reduce(_)
         | OrderAction::Attempt(..)
         | OrderAction::Notice(_)
-        | OrderAction::Refund(_)
         | OrderAction::Expire => None,
     }
 }

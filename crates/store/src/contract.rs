@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::{Campaign, Policy, Switch, Switches};
 use holdfast_core::case::Case;
@@ -17,6 +18,7 @@ use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 
 use crate::acts::{ActFilter, ActId, ActRow};
+use crate::approvals::ApprovalFilter;
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::catalog::CatalogChanges;
 use crate::error::Error;
@@ -172,6 +174,16 @@ pub trait Store: Send + Sync + 'static {
     /// What operators did, the newest first.
     async fn acts(&self, filter: ActFilter, page: Page<ActId>) -> Result<(Vec<ActRow>, bool), Error>;
 
+    /// A request for a second person.
+    async fn approval(&self, key: ApprovalKey) -> Result<Option<Arc<Approval>>, Error>;
+
+    /// Requests for a second person, in order of their keys.
+    async fn approvals(
+        &self,
+        filter: ApprovalFilter,
+        page: Page<ApprovalKey>,
+    ) -> Result<(Vec<Arc<Approval>>, bool), Error>;
+
     /// What keys that orders carry are hashed with: random, made once with the authority, never changed.
     async fn limit_salt(&self) -> Result<[u8; 32], Error>;
 
@@ -184,6 +196,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Cases in order of their ids.
     async fn cases(&self, filter: CaseFilter, page: Page<CaseId>) -> Result<(Vec<Case>, bool), Error>;
+
+    /// Opens a case of something that goes wrong outside of any batch; one that is known stays as it is.
+    async fn open_case(&self, case: Case) -> Result<(), Error>;
 
     /// Decides on a case and records who did it and why. Idempotent.
     async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error>;

@@ -5,6 +5,7 @@
 //! batches and everything is slower, never wrong.
 
 mod acts;
+mod approvals;
 mod authority;
 mod bare;
 mod catalog;
@@ -31,6 +32,7 @@ mod settlement;
 mod transit;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
+pub use approvals::ApprovalFilter;
 pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 pub use bare::BareHold;
 pub use catalog::{CATALOG_PAGE_MAX, CatalogChanges};

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
-use holdfast_core::campaign::{Campaign, Policy};
+use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command, Transfer};
 use holdfast_core::decide::decide;
@@ -24,7 +25,6 @@ use holdfast_core::id::{
 };
 use holdfast_core::import::Imported;
 use holdfast_core::ledger::Entry;
-use holdfast_core::limit::Recount;
 use holdfast_core::order::{Order, Usage};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{PaymentRow, UsageKey};
@@ -34,6 +34,7 @@ use holdfast_metrics::StoreMetrics;
 use tokio::sync::Notify;
 
 use crate::acts::{About, Act, ActFilter, ActId, ActRow};
+use crate::approvals::ApprovalFilter;
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::catalog::CatalogChanges;
 use crate::clock::Clock;
@@ -74,6 +75,7 @@ struct Rows {
     adjustments: BTreeMap<AdjustmentId, Adjust>,
     transfers: BTreeMap<TransferId, Transfer>,
     imports: BTreeMap<ImportId, Imported>,
+    approvals: BTreeMap<ApprovalKey, Arc<Approval>>,
     catalog: catalog::Versions,
     trail: trail::Trail,
     own: cases::Own,
@@ -159,17 +161,6 @@ impl Rows {
 
     fn pool_row(&self, id: PoolId) -> Option<PoolRow> {
         self.pools.get(&id).map(|pool| PoolRow { pool: pool.clone(), buckets: self.buckets_of(id) })
-    }
-
-    /// Counts usage anew for a limit that is added later, and drops what nobody limits any more.
-    fn recount(&mut self, before: &Policy, campaign: &mut Campaign) {
-        let (recount, void) = Recount::of(before, &campaign.policy);
-        self.usage.retain(|key, _| key.campaign != campaign.id || !void.covers(&key.limited));
-        let Some(mut recount) = recount else { return };
-        self.orders.values().filter(|order| order.key.campaign == campaign.id).for_each(|o| recount.order(o));
-        let counted = recount.finish(&mut campaign.ceilings).into_iter();
-        let row = |(limited, usage)| (UsageKey { campaign: campaign.id.clone(), limited }, usage);
-        self.usage.extend(counted.map(row));
     }
 }
 
@@ -292,6 +283,19 @@ impl Store for ModelStore {
         Ok(self.rows().trail.acts(&filter, &page))
     }
 
+    async fn approval(&self, key: ApprovalKey) -> Result<Option<Arc<Approval>>, Error> {
+        Ok(self.rows().approvals.get(&key).cloned())
+    }
+
+    async fn approvals(
+        &self,
+        filter: ApprovalFilter,
+        page: Page<ApprovalKey>,
+    ) -> Result<(Vec<Arc<Approval>>, bool), Error> {
+        let found = after(&self.rows().approvals, page.after.as_ref()).into_iter().map(|(_, found)| found);
+        Ok(page_of(found.filter(|approval| filter.shows(approval)).collect(), page.limit))
+    }
+
     async fn limit_salt(&self) -> Result<[u8; 32], Error> {
         Ok([7; 32])
     }
@@ -311,6 +315,11 @@ impl Store for ModelStore {
 
     async fn cases(&self, filter: CaseFilter, page: Page<CaseId>) -> Result<(Vec<Case>, bool), Error> {
         Ok(self.rows().own.cases(filter, &page))
+    }
+
+    async fn open_case(&self, case: Case) -> Result<(), Error> {
+        self.rows().own.open(case);
+        Ok(())
     }
 
     async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {

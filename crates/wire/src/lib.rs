@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+mod approval;
 mod case;
 mod cell;
 mod code;
@@ -21,6 +22,7 @@ mod view;
 #[cfg(feature = "openapi")]
 mod words;
 
+pub use approval::{ApprovalView, DecisionView};
 pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
 pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};

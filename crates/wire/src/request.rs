@@ -123,9 +123,9 @@ pub struct PolicyRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86_400_000))]
     pub queue_wait_ms: Option<u64>,
-    /// From which size on an adjustment wants a second operator.
+    /// Work of operators on more units than this wants a second person: adjustments, transfers, orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(schema_with = words::only_null))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 1_000_000_000_000_u64))]
     pub approval_threshold: Option<u64>,
 }
 
@@ -414,7 +414,7 @@ pub struct RefundLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ResolveOrderRequest {
-    /// What is decided: `confirm`, `release`, `extend` (until a time) or `refunded` (money went back).
+    /// What is decided: `confirm`, `release`, `extend` (until a time), `reduce` (lines) or `refunded` (money went back).
     #[cfg_attr(feature = "openapi", schema(schema_with = words::order_action))]
     pub action: String,
     /// Why.
@@ -431,6 +431,15 @@ pub struct ResolveOrderRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 100))]
     pub payment_ids: Option<Vec<String>>,
+    /// With `reduce`: how many units of which lines stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1_000))]
+    pub lines: Option<Vec<CancelLine>>,
+    /// The key of this decision on this order, where a second person must agree; under another one it is asked for
+    /// anew. `1` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
+    pub decision_id: Option<String>,
 }
 
 /// `POST /v1/orders/{id}/refunds`: units are refunded.

@@ -274,7 +274,7 @@ pub struct PolicyView {
     pub queue_limit: u64,
     /// How long an order may wait.
     pub queue_wait_ms: u64,
-    /// From which size on an adjustment wants a second operator.
+    /// Work of operators on more units than this wants a second person.
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub approval_threshold: Option<u64>,
 }
@@ -363,11 +363,14 @@ pub struct AvailabilityView {
 pub struct AdjustmentView {
     /// The business key.
     pub adjustment_id: String,
-    /// `applied`.
+    /// `applied`, `pending_approval`, `rejected` or `expired`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: Word,
-    /// The pool after it.
+    /// The pool as it is now.
     pub pool: PoolView,
+    /// The request for a second person, where one is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
 }
 
 /// What became of a transfer.
@@ -376,15 +379,18 @@ pub struct AdjustmentView {
 pub struct TransferView {
     /// The business key.
     pub transfer_id: String,
-    /// `applied`.
+    /// `applied`, `pending_approval`, `rejected` or `expired`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: Word,
-    /// How many units moved.
+    /// How many units move.
     pub quantity: u64,
     /// The pool that gave them, as it is now.
     pub from: PoolView,
     /// The pool that has them, as it is now.
     pub to: PoolView,
+    /// The request for a second person, where one is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
 }
 
 /// What became of a payment notice.

@@ -1,5 +1,4 @@
-//! Schemas that a type cannot say: the words that a field may have, and fields of which only the default is
-//! taken so far. Only for the OpenAPI document.
+//! Schemas that a type cannot say, such as the words that a field may have. Only for the OpenAPI document.
 //!
 //! The words stand here too because this crate does not know the core; a test of the server reads each of
 //! them with the strict reader.
@@ -82,7 +81,7 @@ pub(crate) fn case_action() -> Object {
 }
 
 pub(crate) fn order_action() -> Object {
-    of(&["confirm", "release", "extend", "refunded"], "What is decided.").build()
+    of(&["confirm", "release", "extend", "reduce", "refunded"], "What is decided.").build()
 }
 
 pub(crate) fn payment_outcome() -> Object {
@@ -105,13 +104,6 @@ pub(crate) fn campaigns() -> Array {
 }
 
 /// A field that is not built yet.
-pub(crate) fn only_null() -> Object {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::Type(Type::Null))
-        .description(Some("Not built yet: only null is taken."))
-        .build()
-}
-
 /// Most names in a map of limits or keys.
 const NAMES_MAX: usize = 16;
 

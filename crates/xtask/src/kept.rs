@@ -13,6 +13,7 @@ const KEPT: &[&str] = &[
     "payment",
     "adjustment",
     "stock_import",
+    "approval",
     "campaign",
     "pool",
     "bucket",

@@ -156,6 +156,8 @@ pub(crate) fn reason_of(refusal: &Refusal) -> (Reason, Option<Shortage>) {
         | Refusal::UnknownOrder
         | Refusal::UnknownPool
         | Refusal::UnknownCase
+        | Refusal::UnknownApproval
+        | Refusal::SamePerson
         | Refusal::UnknownSku { .. }
         | Refusal::InvalidValue { .. }
         | Refusal::CampaignClosed

@@ -90,7 +90,7 @@ impl Working {
             ImportMode::Inbound => {
                 let pool = pool.ok_or(RowRefusal::UnknownSku)?;
                 let note = note(import, Action::Inbound, None);
-                self.judge_change(pool, signed(row.quantity), note)
+                self.judge_change(import, pool, signed(row.quantity), note)
             }
             ImportMode::Count => {
                 let pool = pool.ok_or(RowRefusal::UnknownSku)?;
@@ -98,7 +98,7 @@ impl Working {
                 let expected = self.expected(pool, count)?;
                 let told = format!("counted {} at {}, {expected} expected", row.quantity, count.at);
                 let delta = signed(row.quantity).saturating_sub(expected);
-                self.judge_change(pool, delta, note(import, Action::Adjust, Some(&told)))
+                self.judge_change(import, pool, delta, note(import, Action::Adjust, Some(&told)))
             }
         }
     }
@@ -127,9 +127,19 @@ impl Working {
         Err(RowRefusal::OpenedOtherwise { opening, supply })
     }
 
-    fn judge_change(&self, pool: PoolId, delta: i64, note: Note) -> Result<Step, RowRefusal> {
+    fn judge_change(
+        &self,
+        import: &Import,
+        pool: PoolId,
+        delta: i64,
+        note: Note,
+    ) -> Result<Step, RowRefusal> {
         if delta == 0 {
             return Ok(Step::Nothing(pool));
+        }
+        let threshold = self.campaign(&import.campaign).and_then(|c| c.policy.approval_threshold);
+        if let Some(threshold) = threshold.filter(|most| delta.unsigned_abs() > *most) {
+            return Err(RowRefusal::NeedsApproval { threshold });
         }
         if delta < 0 && self.lets_nothing_out(pool) {
             return Err(RowRefusal::Frozen);

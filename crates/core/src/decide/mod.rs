@@ -5,6 +5,7 @@
 //! the locked bucket rows.
 
 mod allocate;
+mod approval;
 mod effects;
 mod facts;
 mod import;
@@ -19,6 +20,7 @@ pub use place::repeated;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::approval::Approval;
 use crate::campaign::{Campaign, Policy};
 use crate::case::Case;
 use crate::command::{Adjust, Command, Outcome, Transfer};
@@ -91,6 +93,8 @@ pub(crate) struct Working {
     new_cases: BTreeMap<CaseId, Case>,
     new_transfers: Vec<Transfer>,
     new_imports: Vec<Imported>,
+    new_approvals: Vec<Arc<Approval>>,
+    decided_approvals: Vec<Arc<Approval>>,
 }
 
 impl Working {
@@ -110,10 +114,20 @@ impl Working {
             new_cases: BTreeMap::new(),
             new_transfers: Vec::new(),
             new_imports: Vec::new(),
+            new_approvals: Vec::new(),
+            decided_approvals: Vec::new(),
         }
     }
 
     fn apply(&mut self, command: &Command) -> Outcome {
+        match self.ask_second(command) {
+            Some(asked) => asked,
+            None => self.apply_ungated(command),
+        }
+    }
+
+    /// Does what nobody else need agree to, or somebody has.
+    fn apply_ungated(&mut self, command: &Command) -> Outcome {
         match command {
             Command::Place(place) => self.place(place),
             Command::Order(command) => self.change(command),
@@ -123,6 +137,7 @@ impl Working {
             Command::Transfer(transfer) => self.transfer(transfer),
             Command::Sweep(sweep) => self.sweep(sweep),
             Command::Import(import) => self.import(import),
+            Command::Decide(decide) => self.decide_approval(decide),
         }
     }
 
@@ -162,6 +177,8 @@ impl Working {
             cases: self.new_cases.into_values().collect(),
             transfers: self.new_transfers,
             imports: self.new_imports,
+            approvals: self.new_approvals,
+            decided_approvals: self.decided_approvals,
         }
     }
 

@@ -261,7 +261,7 @@ fn check_change(change: &ChangePool, before: &Pool, buckets: u32) -> Result<(), 
     Ok(())
 }
 
-fn mismatch(sent: &Transfer, kept: &Transfer) -> Vec<String> {
+pub(super) fn mismatch(sent: &Transfer, kept: &Transfer) -> Vec<String> {
     [
         (sent.from.pool != kept.from.pool, "/from/pool_id"),
         (sent.from.bucket != kept.from.bucket, "/from/bucket"),

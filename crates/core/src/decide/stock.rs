@@ -158,7 +158,7 @@ pub(super) fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
 }
 
-fn mismatch(sent: &Adjust, kept: &Adjust) -> Vec<String> {
+pub(super) fn mismatch(sent: &Adjust, kept: &Adjust) -> Vec<String> {
     let mut fields = Vec::new();
     let mut compare = |differs: bool, pointer: &str| {
         if differs {

@@ -293,6 +293,7 @@ pub(crate) fn answer(outcome: &Outcome) -> String {
         Outcome::Imported { repeated, .. } => {
             if *repeated { "imported before" } else { "imported" }.to_owned()
         }
+        Outcome::Proposed { repeated, .. } => if *repeated { "asked before" } else { "asked" }.to_owned(),
         Outcome::Miss(_) => "miss".to_owned(),
         Outcome::Elsewhere(_) => "elsewhere".to_owned(),
         Outcome::NotDue(_) => "not due".to_owned(),
@@ -307,6 +308,8 @@ pub(crate) fn code(refusal: &Refusal) -> &'static str {
         Refusal::UnknownCampaign | Refusal::UnknownOrder | Refusal::UnknownPool | Refusal::UnknownCase => {
             "not_found"
         }
+        Refusal::UnknownApproval => "not_found",
+        Refusal::SamePerson => "forbidden",
         Refusal::UnknownSku { .. } => "unknown_sku",
         Refusal::InvalidValue { .. } => "invalid_value",
         Refusal::CampaignClosed => "campaign_closed",

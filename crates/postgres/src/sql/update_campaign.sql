@@ -4,6 +4,6 @@ UPDATE campaign SET
     notice_grace_seconds = $13, capture = $14, deadline_basis = $15, late_payment = $16, payment_failed = $17,
     review_seconds = $18, review_end = $19, restock_on_refund = $20, account_limit = $21,
     account_open_holds = $22, queue_limit = $23, queue_wait_ms = $24, key_limits = $25,
-    order_rate_per_account = $26, order_rate = $27, account_limit_ceiling = $28,
-    account_open_holds_ceiling = $29, key_ceilings = $30, updated_at = $32
-WHERE id = $1 AND created_at = $31
+    order_rate_per_account = $26, order_rate = $27, approval_threshold = $28, account_limit_ceiling = $29,
+    account_open_holds_ceiling = $30, key_ceilings = $31, updated_at = $33
+WHERE id = $1 AND created_at = $32

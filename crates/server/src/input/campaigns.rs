@@ -9,7 +9,7 @@ use holdfast_core::limit::{LIMIT_KEYS_MAX, Limits};
 use holdfast_store::PutCampaign;
 use holdfast_wire::Code;
 
-use super::field::{Flag, NotBuilt, TEXT_CHARS_MAX, id, integer, text, word};
+use super::field::{Flag, TEXT_CHARS_MAX, id, integer, text, word};
 use super::reader::{Item, Object};
 use super::time::{Instant, ZoneName};
 
@@ -25,6 +25,8 @@ const SECONDS_OR_NONE: RangeInclusive<u32> = 0..=SECONDS_MAX;
 const GRACE_MS: RangeInclusive<u32> = 0..=3_600_000;
 /// Bounds of what an account may have.
 const LIMIT: RangeInclusive<u64> = 1..=1_000_000_000_000;
+/// Bounds of what needs no second person; 0: nothing.
+const APPROVAL_THRESHOLD: RangeInclusive<u64> = 0..=1_000_000_000_000;
 /// Bounds of orders a second.
 const RATE: RangeInclusive<u32> = 1..=1_000_000;
 /// Bounds of a queue's length: what waits is counted when orders are taken in.
@@ -107,7 +109,7 @@ fn read_policy(body: &mut Object<'_, '_>) -> Option<Policy> {
     let key_limits = body.map("key_limits", LIMIT_KEYS_MAX, read_limits);
     let rate_per_account = body.optional("order_rate_per_account", integer(RATE));
     let rate = body.optional("order_rate", integer(RATE));
-    read_not_built(body)?;
+    let approval = body.optional("approval_threshold", integer(APPROVAL_THRESHOLD));
     Some(Policy {
         hold_seconds: hold?,
         hold_seconds_max: hold_max?,
@@ -128,6 +130,7 @@ fn read_policy(body: &mut Object<'_, '_>) -> Option<Policy> {
         key_limits: key_limits?.into_iter().filter(|(_, limits)| limits.any()).collect(),
         order_rate_per_account: rate_per_account?,
         order_rate: rate?,
+        approval_threshold: approval?,
     })
 }
 
@@ -141,11 +144,6 @@ fn read_limits(item: Item<'_, '_>) -> Option<Limits> {
         });
     }
     item.field(integer(LIMIT)).map(|units| Limits { units: Some(units), open_holds: None })
-}
-
-/// Fields of the contract whose behaviour is not built: accepting them would promise it.
-fn read_not_built(body: &mut Object<'_, '_>) -> Option<()> {
-    body.optional("approval_threshold", NotBuilt(None)).map(|_| ())
 }
 
 #[cfg(test)]
@@ -177,10 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_refused() {
-        assert!(put(r#"{"name":"n","policy":{"approval_threshold":null}}"#).is_ok());
-        let approval = r#"{"name":"n","policy":{"approval_threshold":1}}"#;
-        assert_eq!(refused(approval), at("/policy/approval_threshold", "invalid_value"));
+    fn an_approval_threshold_may_be_0_and_what_is_not_known_is_refused() {
+        let threshold = |text: &str| format!(r#"{{"name":"n","policy":{{"approval_threshold":{text}}}}}"#);
+        assert_eq!(put(&threshold("null")).expect("read").policy.approval_threshold, None);
+        assert_eq!(put(&threshold("0")).expect("read").policy.approval_threshold, Some(0));
+        for bad in ["-1", "1.0", "\"1\"", "true", "1000000000001"] {
+            assert_eq!(refused(&threshold(bad)), at("/policy/approval_threshold", "invalid_value"), "{bad}");
+        }
         assert_eq!(refused(r#"{"name":"n","policy":{"x":1}}"#), at("/policy/x", "unknown_field"));
     }
 

@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use holdfast_core::approval::ApprovalKey;
 use holdfast_core::id::{CampaignId, CaseId, OrderId, PoolId};
 use holdfast_core::stock::BucketKey;
 use holdfast_store::{ActId, KeyId, LedgerPosition};
@@ -11,7 +12,7 @@ use holdfast_store::{ActId, KeyId, LedgerPosition};
 const VERSION: u8 = 1;
 /// How much of the filters' hash a cursor carries: enough against mistakes.
 const HASH_BYTES: usize = 8;
-/// Longest cursor that is looked at: the longest key is an identifier of 128 characters.
+/// Longest cursor that is looked at: the longest key is a word, an order and an identifier of 128 characters.
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// The key by which a list is ordered.
@@ -71,6 +72,18 @@ impl Key for CampaignId {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         Self::new(std::str::from_utf8(bytes).ok()?).ok()
+    }
+}
+
+impl Key for ApprovalKey {
+    const LIST: u8 = b'v';
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.as_str().bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        Self::parse(std::str::from_utf8(bytes).ok()?)
     }
 }
 

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use holdfast_core::id::{
-    Account, AdjustmentId, AttemptId, CampaignId, EventId, ImportId, InvalidId, LimitKey, Location, Operator,
-    OrderId, OrderNo, PaymentId, PoolId, Provider, RefundId, Sku, TransferId,
+    Account, AdjustmentId, AttemptId, CampaignId, DecisionId, EventId, ImportId, InvalidId, LimitKey,
+    Location, Operator, OrderId, OrderNo, PaymentId, PoolId, Provider, RefundId, Sku, TransferId,
 };
 use holdfast_core::stock::QUANTITY_MAX;
 use holdfast_wire::Code;
@@ -51,6 +51,7 @@ text_ids!(
     AdjustmentId,
     AttemptId,
     CampaignId,
+    DecisionId,
     EventId,
     ImportId,
     LimitKey,
@@ -264,24 +265,6 @@ impl Field for Currency {
 /// An amount in a currency's minor unit, not negative.
 pub(crate) const AMOUNT: RangeInclusive<i64> = 0..=i64::MAX;
 
-/// Something that is not built yet: only its default may be sent.
-pub(crate) struct NotBuilt(pub(crate) Option<i128>);
-
-impl Field for NotBuilt {
-    type Out = ();
-
-    fn code(&self) -> Code {
-        Code::InvalidValue
-    }
-
-    fn read(&self, json: &Json<'_>) -> Result<(), Fault> {
-        let is_default = self.0.is_some() && json.integer() == self.0;
-        let default = self.0.map_or_else(|| "null".to_owned(), |value| value.to_string());
-        let detail = format!("is not supported yet: only {default} is allowed");
-        if is_default { Ok(()) } else { Err(Fault::new(self.code(), detail)) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,8 +317,5 @@ mod tests {
         for bad in [r#""eur""#, r#""EURO""#, r#""E1R""#, r#""ÄÖ""#] {
             assert_eq!(read(Currency, bad).err(), Some(Code::InvalidValue), "{bad}");
         }
-        assert!(read(NotBuilt(Some(30_000)), "30000").is_ok());
-        assert!(read(NotBuilt(Some(30_000)), "30000.0").is_err());
-        assert!(read(NotBuilt(None), "5").is_err());
     }
 }

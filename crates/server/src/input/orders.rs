@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_core::command::{Keep, OrderAction};
-use holdfast_core::id::{OrderKey, PaymentId};
+use holdfast_core::id::{DecisionId, OrderKey, PaymentId};
 use holdfast_core::limit::LIMIT_KEYS_MAX;
 use holdfast_core::order::{LINES_MAX, Money, ORDER_RECORDS_MAX, Refund, RefundLine};
 use holdfast_core::stock::QUANTITY_MAX;
@@ -128,15 +128,17 @@ pub(crate) enum Decision {
     Confirm,
     Release,
     Extend,
+    Reduce,
     Refunded,
 }
 
 impl Decision {
     /// Every one, as the contract spells it.
-    pub(crate) const WORDS: [(&'static str, Self); 4] = [
+    pub(crate) const WORDS: [(&'static str, Self); 5] = [
         ("confirm", Self::Confirm),
         ("release", Self::Release),
         ("extend", Self::Extend),
+        ("reduce", Self::Reduce),
         ("refunded", Self::Refunded),
     ];
 
@@ -148,8 +150,13 @@ impl Decision {
 /// A decision with who made it and why.
 pub(crate) struct DecisionInput {
     pub(crate) action: OrderAction,
+    /// What it is called where a second person is asked, and under which key; none: nobody is.
+    pub(crate) work: Option<(&'static str, DecisionId)>,
     pub(crate) signed: SwitchInput,
 }
+
+/// The key of a decision on an order, where the client names none.
+const DECISION_ID: &str = "1";
 
 /// Reads an operator's decision. What belongs to another decision is refused.
 pub(crate) fn read_decision(body: &mut Object<'_, '_>) -> Option<DecisionInput> {
@@ -157,8 +164,10 @@ pub(crate) fn read_decision(body: &mut Object<'_, '_>) -> Option<DecisionInput> 
     let until = body.optional("until", instant());
     let payments =
         body.optional_array("payment_ids", 1..=ORDER_RECORDS_MAX, |item| item.field(id::<PaymentId>()));
+    let lines = body.optional_array("lines", 1..=LINES_MAX, |item| item.object(read_keep));
+    let decision_id: Option<Option<DecisionId>> = body.optional("decision_id", id());
     let signed = read_switch(body);
-    let (decision, until, payments) = (decision?, until?, payments?);
+    let (decision, until, payments, lines) = (decision?, until?, payments?, lines?);
     if until.is_some() != (decision == Decision::Extend) {
         body.refuse("until", Code::InvalidTime, "belongs to extend, which needs it");
         return None;
@@ -167,13 +176,26 @@ pub(crate) fn read_decision(body: &mut Object<'_, '_>) -> Option<DecisionInput> 
         body.refuse("payment_ids", Code::InvalidValue, "belongs to refunded");
         return None;
     }
-    let action = match (decision, until) {
-        (Decision::Confirm, _) => OrderAction::Confirm,
-        (Decision::Release, _) => OrderAction::Release,
-        (Decision::Extend, until) => OrderAction::Extend(until?),
-        (Decision::Refunded, _) => OrderAction::MarkRefunded(payments.unwrap_or_default()),
+    if lines.is_some() != (decision == Decision::Reduce) {
+        body.refuse("lines", Code::InvalidValue, "belongs to reduce, which needs it");
+        return None;
+    }
+    let decision_id = match decision_id? {
+        Some(decision_id) => decision_id,
+        None => DecisionId::new(DECISION_ID).ok()?,
     };
-    Some(DecisionInput { action, signed: signed? })
+    let (action, word) = match decision {
+        Decision::Confirm => (OrderAction::Confirm, Some("confirm")),
+        Decision::Release => (OrderAction::Release, Some("release")),
+        Decision::Extend => (OrderAction::Extend(until?), Some("extend")),
+        Decision::Reduce => {
+            let lines = lines.unwrap_or_default();
+            refuse_repeated_lines(&lines, body);
+            (OrderAction::Reduce(lines), Some("reduce"))
+        }
+        Decision::Refunded => (OrderAction::MarkRefunded(payments.unwrap_or_default()), None),
+    };
+    Some(DecisionInput { action, work: word.map(|word| (word, decision_id)), signed: signed? })
 }
 
 #[cfg(test)]

@@ -99,6 +99,12 @@ fn told(why: &RowRefusal) -> (Code, &'static str, &'static str, String) {
         RowRefusal::Frozen => {
             (Code::Frozen, "sku", "frozen", "no stock leaves while it is frozen".to_owned())
         }
+        RowRefusal::NeedsApproval { threshold } => {
+            let detail = format!(
+                "a change by more than {threshold} wants a second person: send it as an adjustment of its own"
+            );
+            (Code::Conflict, "quantity", "needs_approval", detail)
+        }
         RowRefusal::TooMuch => {
             (Code::Conflict, "quantity", "too_much", "more than a pool may have".to_owned())
         }

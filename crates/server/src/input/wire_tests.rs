@@ -174,8 +174,10 @@ fn orders_are_read() {
         operator: "o".into(),
         until: (action == "extend").then(|| "2026-01-01T00:00:00Z".into()),
         payment_ids: (action == "refunded").then(|| vec!["p".into()]),
+        lines: (action == "reduce").then(|| vec![wire::CancelLine { line: 1, keep: 0 }]),
+        decision_id: Some("d".into()),
     };
-    for action in ["confirm", "release", "extend", "refunded"] {
+    for action in ["confirm", "release", "extend", "reduce", "refunded"] {
         accepts(&resolve(action), orders::read_decision);
     }
 }

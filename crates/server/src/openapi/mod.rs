@@ -16,8 +16,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    audit, campaigns, cases, docs, events, exports, health, imports, keys, ledger, metrics, orders, payments,
-    pools, settlement, transfers,
+    approvals, audit, campaigns, cases, docs, events, exports, health, imports, keys, ledger, metrics,
+    orders, payments, pools, settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -88,6 +88,12 @@ pub(crate) fn document() -> Value {
         events::follow_order,
         exports::export_stock,
         imports::import_stock,
+        approvals::list_approvals,
+        approvals::get_approval,
+        approvals::approve,
+        approvals::reject,
+        approvals::approve_adjustment,
+        approvals::reject_adjustment,
         keys::create_key,
         keys::list_keys,
         keys::revoke_key,

@@ -179,6 +179,40 @@ fn case_kind() -> utoipa::openapi::schema::Object {
     words(holdfast_core::case::CaseKind::ALL.iter().map(|kind| kind.as_str()))
 }
 
+/// A request for a second person in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct ApprovalPath {
+    /// Its `approval_id`.
+    #[param(min_length = 1, max_length = 600)]
+    id: String,
+}
+
+/// An adjustment in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct AdjustmentPath {
+    /// Its `adjustment_id`.
+    #[param(min_length = 1, max_length = 128)]
+    id: String,
+}
+
+/// Which requests for a second person.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ApprovalFilters {
+    /// Only those that stand so.
+    #[param(schema_with = approval_state, required = false)]
+    state: String,
+    /// Only of this campaign.
+    #[param(min_length = 1, max_length = 128, required = false)]
+    campaign_id: String,
+}
+
+fn approval_state() -> utoipa::openapi::schema::Object {
+    words(holdfast_core::approval::ApprovalState::ALL.iter().map(|state| state.as_str()))
+}
+
 /// What a stock file is.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -140,6 +140,7 @@ fn answer(file: &Import, outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
+        | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),

@@ -1,5 +1,6 @@
 //! Handlers, one file a resource: parse, one use case, shape.
 
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod campaigns;
 pub(crate) mod cases;

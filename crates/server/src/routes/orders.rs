@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use holdfast_core::approval::ApprovalKey;
 use holdfast_core::command::{How, OrderAction, Outcome, Signed};
 use holdfast_core::id::{OrderId, OrderKey, PoolId};
 use holdfast_core::limit::LimitKeys;
@@ -15,12 +16,12 @@ use holdfast_core::time::Timestamp;
 use holdfast_engine::{Engine, PlaceRequest, RequestedLine};
 use holdfast_store::{OrderFilter, Page as StorePage};
 use holdfast_wire::{
-    BatchResult, BatchView, CancelRequest, Code, OrderView, Page, PaymentAttemptRequest, PlaceBatchRequest,
-    PlaceOrderRequest, RefundRequest, ResolveOrderRequest,
+    ApprovalView, BatchResult, BatchView, CancelRequest, Code, OrderView, Page, PaymentAttemptRequest,
+    PlaceBatchRequest, PlaceOrderRequest, RefundRequest, ResolveOrderRequest,
 };
 use tokio::task::JoinSet;
 
-use super::page;
+use super::{approvals, page};
 use crate::answer::{OrderAnswer, json};
 use crate::app::{App, WritePermit};
 use crate::auth::Caller;
@@ -75,7 +76,10 @@ problems! {
     AttemptProblems = ANY, KEYED, WRITE, NAMED, OVER, &[Code::NotHeld, Code::HoldExpired, Code::KeyMismatch];
     /// Problems of a decision.
     DecisionProblems = ANY, KEYED, WRITE, NAMED, OVER,
-        &[Code::InvalidTime, Code::NotHeld, Code::HoldExpired, Code::SoldOut, Code::Frozen];
+        &[
+            Code::InvalidTime, Code::InvalidQuantity, Code::NotHeld, Code::HoldExpired, Code::SoldOut, Code::Frozen,
+            Code::KeyMismatch,
+        ];
     /// Problems of a refund.
     RefundProblems = ANY, KEYED, WRITE, NAMED, OVER,
         &[Code::InvalidQuantity, Code::NotSold, Code::RefundExceedsSold, Code::KeyMismatch];
@@ -381,6 +385,7 @@ pub(crate) async fn begin_payment(
     request_body = RefundRequest,
     responses(
         (status = 201, description = "Refunded.", body = OrderView),
+        (status = 202, description = "A second person must agree first: nothing is refunded yet.", body = ApprovalView),
         (status = 200, description = "Refunded before: the order as it stands now.", body = OrderView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
         RefundProblems
     )
@@ -393,8 +398,14 @@ pub(crate) async fn refund_order(
 ) -> Result<Response, Problem> {
     let refund = body.read(read_refund)?;
     let lines = refund.lines.clone();
+    let second = ApprovalKey::of_order(id, "refund", refund.refund_id.as_str());
     let signed = Signed::new(Arc::clone(caller.actor()), Arc::clone(&refund.reason));
-    let outcome = change(&app, body.permit, id, OrderAction::Refund(refund), signed).await?;
+    let signed = Signed { via: caller.via(), ..signed };
+    let outcome =
+        change_with(&app, body.permit, id, OrderAction::Refund(refund), signed, Some(second)).await?;
+    if let Outcome::Proposed { approval, repeated } = &outcome {
+        return approvals::proposed(&app, approval, *repeated);
+    }
     OrderAnswer::of(outcome, Subject::Refund(&lines))?.into_added()
 }
 
@@ -406,7 +417,11 @@ pub(crate) async fn refund_order(
     post, path = "/v1/orders/{id}/resolve", tag = "orders",
     params(OrderPath),
     request_body = ResolveOrderRequest,
-    responses((status = 200, description = "The order as it stands now.", body = OrderView), DecisionProblems)
+    responses(
+        (status = 200, description = "The order as it stands now.", body = OrderView),
+        (status = 202, description = "A second person must agree first: nothing is done yet.", body = ApprovalView),
+        DecisionProblems
+    )
 )]
 pub(crate) async fn resolve_order(
     State(app): State<App>,
@@ -414,9 +429,13 @@ pub(crate) async fn resolve_order(
     caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    let DecisionInput { action, signed } = body.read(read_decision)?;
+    let DecisionInput { action, work, signed } = body.read(read_decision)?;
+    let second = work.map(|(word, key)| ApprovalKey::of_order(id, word, key.as_str()));
     let signed = Signed { actor: signed.operator.as_str().into(), reason: signed.reason, via: caller.via() };
-    let outcome = change(&app, body.permit, id, action, signed).await?;
+    let outcome = change_with(&app, body.permit, id, action, signed, second).await?;
+    if let Outcome::Proposed { approval, repeated } = &outcome {
+        return approvals::proposed(&app, approval, *repeated);
+    }
     OrderAnswer::of(outcome, Subject::Named)?.into_order()
 }
 
@@ -429,4 +448,20 @@ async fn change(
     signed: Signed,
 ) -> Result<Outcome, Problem> {
     app.write(permit, |engine| async move { Ok(engine.change(id, action, signed).await?) }).await
+}
+
+/// The same for work of an operator, for which a second person may have to be asked.
+async fn change_with(
+    app: &App,
+    permit: WritePermit,
+    id: OrderId,
+    action: OrderAction,
+    signed: Signed,
+    second: Option<ApprovalKey>,
+) -> Result<Outcome, Problem> {
+    let Some(second) = second else { return change(app, permit, id, action, signed).await };
+    let work = |engine: holdfast_engine::Engine| async move {
+        Ok(engine.change_with_second(id, action, signed, second).await?)
+    };
+    app.write(permit, work).await
 }

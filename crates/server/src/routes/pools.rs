@@ -13,7 +13,7 @@ use holdfast_wire::{
     PoolView, SweepRequest, SwitchRequest,
 };
 
-use super::page;
+use super::{approvals, page};
 use crate::answer::{json, made, unexpected};
 use crate::app::App;
 use crate::auth::Caller;
@@ -73,6 +73,7 @@ pub(crate) async fn open_pool(
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
+        | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
@@ -150,6 +151,7 @@ pub(crate) async fn get_availability(
     request_body = AdjustPoolRequest,
     responses(
         (status = 201, description = "Adjusted.", body = AdjustmentView),
+        (status = 202, description = "A second person must agree first: nothing is adjusted yet.", body = AdjustmentView),
         (status = 200, description = "Adjusted before with the same content.", body = AdjustmentView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
         AdjustProblems
     )
@@ -168,7 +170,17 @@ pub(crate) async fn adjust_pool(
         Outcome::Adjusted { buckets, repeated } => {
             // Of the pool only what never changes is read anew, and whether it is frozen.
             let pool = view::pool_of(&row_of(&app, id).await?.pool, &buckets);
-            made(repeated, &AdjustmentView { adjustment_id, state: "applied".into(), pool })
+            made(
+                repeated,
+                &AdjustmentView { adjustment_id, state: "applied".into(), pool, approval_id: None },
+            )
+        }
+        Outcome::Proposed { approval, repeated } => {
+            let (state, pool) =
+                (approvals::state_of(&app, &approval).into(), view::pool(&row_of(&app, id).await?));
+            let approval_id = Some(approval.key.as_str().to_owned());
+            let view = AdjustmentView { adjustment_id, state, pool, approval_id };
+            approvals::waiting(&app, &approval, repeated, &view)
         }
         Outcome::Refused { refusal, recorded, repeated, order } => {
             Err(Problem::refused(&refusal, recorded, repeated, order, Subject::Named))
@@ -295,6 +307,7 @@ fn pool_of(outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
+        | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
@@ -318,7 +331,7 @@ async fn set_switch(
     }
 }
 
-async fn row_of(app: &App, id: PoolId) -> Result<PoolRow, Problem> {
+pub(super) async fn row_of(app: &App, id: PoolId) -> Result<PoolRow, Problem> {
     app.store().pool(id).await?.ok_or_else(no_pool)
 }
 

@@ -8,6 +8,7 @@ use holdfast_engine::Engine;
 use holdfast_store::PoolRow;
 use holdfast_wire::{Code, TransferRequest, TransferView};
 
+use super::approvals;
 use crate::answer::{made, unexpected};
 use crate::app::App;
 use crate::auth::Caller;
@@ -30,6 +31,7 @@ problems! {
     request_body = TransferRequest,
     responses(
         (status = 201, description = "Moved.", body = TransferView),
+        (status = 202, description = "A second person must agree first: nothing is moved yet.", body = TransferView),
         (status = 200, description = "Moved before with the same content.", body = TransferView, headers(("Idempotent-Replayed" = String, description = "`true`: this was answered before."))),
         TransferProblems
     )
@@ -51,7 +53,16 @@ pub(crate) async fn transfer_stock(
         Outcome::Transferred { repeated } => {
             let from = view::pool(&row_at(&app, from, "/from/pool_id").await?);
             let to = view::pool(&row_at(&app, to, "/to/pool_id").await?);
-            made(repeated, &TransferView { transfer_id, state: "applied".into(), quantity, from, to })
+            let state = "applied".into();
+            made(repeated, &TransferView { transfer_id, state, quantity, from, to, approval_id: None })
+        }
+        Outcome::Proposed { approval, repeated } => {
+            let from = view::pool(&row_at(&app, from, "/from/pool_id").await?);
+            let to = view::pool(&row_at(&app, to, "/to/pool_id").await?);
+            let state = approvals::state_of(&app, &approval).into();
+            let approval_id = Some(approval.key.as_str().to_owned());
+            let view = TransferView { transfer_id, state, quantity, from, to, approval_id };
+            approvals::waiting(&app, &approval, repeated, &view)
         }
         Outcome::Refused { refusal, recorded, repeated, order } => {
             Err(Problem::refused(&refusal, recorded, repeated, order, Subject::Quantity))

@@ -35,13 +35,19 @@ impl Fixture {
         let admin = key(&engine, Role::Admin, Scope::All, None).await;
         let mut this = Self { engine, router, admin: admin.text().to_owned(), things: BTreeMap::new() };
         for campaign in ["mine", "other"] {
-            this.send(Method::PUT, &format!("/v1/campaigns/{campaign}"), &json!({"name": "n"})).await;
+            let put = json!({"name": "n", "policy": {"approval_threshold": 500}});
+            this.send(Method::PUT, &format!("/v1/campaigns/{campaign}"), &put).await;
             let signed = json!({"reason": "go", "operator": "olga"});
             this.send(Method::POST, &format!("/v1/campaigns/{campaign}/open"), &signed).await;
             let body = json!({"campaign_id": campaign, "sku": "s", "supply": 1_000});
             let pool = this.send(Method::POST, "/v1/pools", &body).await;
             let order = this.send(Method::POST, "/v1/orders", &order(campaign, "first")).await;
             let id = |answer: &Answer| answer.json["id"].as_str().expect("an id").to_owned();
+            let adjust = json!({"adjustment_id": format!("wait-{campaign}"), "delta": 600, "kind": "inbound",
+                "reason": "r", "operator": "olga"});
+            let asked =
+                this.send(Method::POST, &format!("/v1/pools/{}/adjustments", id(&pool)), &adjust).await;
+            assert_eq!(asked.status, 202, "{}", asked.text);
             this.things.insert(campaign, (id(&pool), id(&order)));
         }
         this
@@ -102,6 +108,8 @@ fn sample(route: &Route, fixture: &Fixture, campaign: &str, number: usize) -> (S
         Reach::Campaign => campaign,
         Reach::Pool => pool,
         Reach::Order => order_id,
+        Reach::Named if route.path.starts_with("/v1/approvals/") => &format!("adjustment:wait-{campaign}"),
+        Reach::Named if route.path.starts_with("/v1/adjustments/") => &format!("wait-{campaign}"),
         Reach::Nothing | Reach::Named | Reach::Everything => "aaaaaaaaaaaaaaaa",
     };
     let path = route.path.replace("{id}", id).replace("{code}", "sold_out").replace("{provider}", "plain");
@@ -187,7 +195,7 @@ fn expected(route: &Route, role: Role, scope: &Scope, campaign: &str) -> Option<
         Access::Signed => NOTIFIERS,
         Access::Roles(roles) => roles,
     };
-    let names_none = matches!(route.path, "/v1/campaigns" | "/v1/audit");
+    let names_none = matches!(route.path, "/v1/campaigns" | "/v1/audit" | "/v1/approvals");
     let in_scope = match route.reach {
         Reach::Nothing => true,
         Reach::Named if names_none => true,

@@ -3,13 +3,13 @@ INSERT INTO campaign (
     payment_extension_seconds, release_grace_ms, notice_grace_seconds, capture, deadline_basis, late_payment,
     payment_failed, review_seconds, review_end, restock_on_refund, account_limit, account_open_holds,
     account_limit_ceiling, account_open_holds_ceiling, queue_limit, queue_wait_ms, key_limits, key_ceilings,
-    order_rate_per_account, order_rate, created_at, updated_at, catalog_version
+    order_rate_per_account, order_rate, approval_threshold, created_at, updated_at, catalog_version
 ) VALUES (
     :id, :name, :starts_at, :ends_at, :opened, :paused, :frozen, :closed, :hold_seconds, :hold_seconds_max,
     :payment_extension_seconds, :release_grace_ms, :notice_grace_seconds, :capture, :deadline_basis, :late_payment,
     :payment_failed, :review_seconds, :review_end, :restock_on_refund, :account_limit, :account_open_holds,
     :account_limit_ceiling, :account_open_holds_ceiling, :queue_limit, :queue_wait_ms, :key_limits, :key_ceilings,
-    :order_rate_per_account, :order_rate, :created_at, :updated_at, :catalog_version
+    :order_rate_per_account, :order_rate, :approval_threshold, :created_at, :updated_at, :catalog_version
 )
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name, starts_at = excluded.starts_at, ends_at = excluded.ends_at, opened = excluded.opened,
@@ -25,4 +25,5 @@ ON CONFLICT (id) DO UPDATE SET
     account_open_holds_ceiling = excluded.account_open_holds_ceiling, queue_limit = excluded.queue_limit,
     queue_wait_ms = excluded.queue_wait_ms, key_limits = excluded.key_limits, key_ceilings = excluded.key_ceilings,
     order_rate_per_account = excluded.order_rate_per_account, order_rate = excluded.order_rate,
+    approval_threshold = excluded.approval_threshold,
     updated_at = excluded.updated_at, catalog_version = excluded.catalog_version

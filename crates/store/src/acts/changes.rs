@@ -96,7 +96,8 @@ pub(super) fn of_campaign(before: &Campaign, after: &Campaign) -> String {
         queue_wait_ms,
         key_limits,
         order_rate_per_account,
-        order_rate
+        order_rate,
+        approval_threshold
     );
     found.join(", ")
 }

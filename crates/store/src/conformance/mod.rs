@@ -1,6 +1,7 @@
 //! The suite that every store passes. A store subscribes with one line:
 //! `holdfast_store::conformance_suite!(open)`, where `open` makes an empty store with a given clock.
 
+mod approvals;
 pub mod arrivals;
 mod behaviour;
 mod cases;
@@ -18,6 +19,7 @@ mod settlement;
 mod support;
 mod walk;
 
+pub use approvals::*;
 pub use behaviour::*;
 pub use cases::*;
 pub use files::*;
@@ -56,6 +58,7 @@ macro_rules! conformance_suite {
             a_bucket_alone_never_says_sold_out_of_a_grown_pool
             a_stock_file_is_applied_whole_and_once
             a_count_is_judged_by_the_ledger_of_its_time
+            work_waits_for_a_second_person
             a_transfer_moves_stock_once_and_in_pairs
             transfers_under_load_keep_the_law
             a_sweep_gathers_fragments

@@ -1,7 +1,10 @@
-//! The audit of the model.
+//! The audit of the model, and the counts that a new limit needs.
 
 use holdfast_core::audit::{Auditor, Report};
+use holdfast_core::campaign::{Campaign, Policy};
 use holdfast_core::ledger::Entry;
+use holdfast_core::limit::Recount;
+use holdfast_core::snapshot::UsageKey;
 
 use super::Rows;
 
@@ -23,5 +26,16 @@ impl Rows {
         self.usage.iter().for_each(|(key, usage)| auditor.usage(key, *usage));
         self.payments.values().for_each(|row| auditor.payment(row));
         auditor.finish()
+    }
+
+    /// Counts usage anew for a limit that is added later, and drops what nobody limits any more.
+    pub(super) fn recount(&mut self, before: &Policy, campaign: &mut Campaign) {
+        let (recount, void) = Recount::of(before, &campaign.policy);
+        self.usage.retain(|key, _| key.campaign != campaign.id || !void.covers(&key.limited));
+        let Some(mut recount) = recount else { return };
+        self.orders.values().filter(|order| order.key.campaign == campaign.id).for_each(|o| recount.order(o));
+        let counted = recount.finish(&mut campaign.ceilings).into_iter();
+        let row = |(limited, usage)| (UsageKey { campaign: campaign.id.clone(), limited }, usage);
+        self.usage.extend(counted.map(row));
     }
 }

@@ -38,6 +38,7 @@ impl Rows {
         rows.adjustments.clone_from(&self.adjustments);
         rows.transfers.clone_from(&self.transfers);
         rows.imports.clone_from(&self.imports);
+        rows.approvals.clone_from(&self.approvals);
         rows.since = rows
             .counts_of(commands)
             .into_iter()
@@ -112,6 +113,8 @@ impl Rows {
             cases,
             transfers,
             imports,
+            approvals,
+            decided_approvals,
         } = changes;
         for pool in pools.into_iter().chain(changed_pools) {
             self.catalog.pool_changed(pool.id);
@@ -129,6 +132,8 @@ impl Rows {
             .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
         cases.into_iter().for_each(|case| self.own.open(case));
         self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
+        let asked = approvals.into_iter().chain(decided_approvals);
+        self.approvals.extend(asked.map(|approval| (approval.key.clone(), approval)));
         self.imports.extend(imports.into_iter().map(|import| (import.id.clone(), import)));
         self.transfers.extend(transfers.into_iter().map(|transfer| (transfer.transfer_id.clone(), transfer)));
         Ok(())

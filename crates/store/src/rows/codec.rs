@@ -45,7 +45,11 @@ pub fn word<T>(row: &dyn Row, column: &str, parse: fn(&str) -> Option<T>) -> Res
     optional_word(row, column, parse)?.ok_or_else(|| missing(column))
 }
 
-fn optional_word<T>(row: &dyn Row, column: &str, parse: fn(&str) -> Option<T>) -> Result<Option<T>, Error> {
+pub(super) fn optional_word<T>(
+    row: &dyn Row,
+    column: &str,
+    parse: fn(&str) -> Option<T>,
+) -> Result<Option<T>, Error> {
     let Some(text) = row.text(column)? else { return Ok(None) };
     parse(text).map(Some).ok_or_else(|| corrupt(format_args!("column {column}: unknown word {text:?}")))
 }
@@ -102,6 +106,7 @@ pub fn campaign(row: &dyn Row) -> Result<Campaign, Error> {
             key_limits: limits::read_limits(text(row, "key_limits")?)?,
             order_rate_per_account: optional_number(row, "order_rate_per_account")?,
             order_rate: optional_number(row, "order_rate")?,
+            approval_threshold: optional_number(row, "approval_threshold")?,
         },
         switches: Switches {
             opened: row.flag("opened")?,

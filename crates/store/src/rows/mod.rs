@@ -1,11 +1,13 @@
 //! Rows of the SQL stores. Their tables have the same names and columns, so one codec reads both; only how a
 //! column comes out of a driver differs. The JSON inside a row belongs here; the public JSON is elsewhere.
 
+mod approvals;
 mod codec;
 mod detail;
 mod files;
 mod limits;
 
+pub use approvals::{approval, write_proposal};
 pub use codec::*;
 pub use detail::{write_detail, write_lines};
 pub use files::{imported, since};

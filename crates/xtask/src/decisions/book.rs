@@ -99,7 +99,8 @@ impl Book {
     }
 
     fn change(&mut self, order: OrderId, action: OrderAction) -> Result<Outcome> {
-        self.decide(&Command::Order(OrderCommand { order, action, signed: Signed::new("table", "") }))
+        let signed = Signed::new("table", "");
+        self.decide(&Command::Order(OrderCommand { order, action, signed, second: None }))
     }
 
     pub(super) fn order(&self) -> Result<&Order> {

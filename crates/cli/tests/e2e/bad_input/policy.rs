@@ -12,7 +12,7 @@ async fn a_policy_promises_nothing_that_is_not_built() {
         ("key_limits", &["[]", "1", "\"{}\""][..]),
         ("order_rate_per_account", &["0", "\"1\"", "1.5", "{}", "1000001"]),
         ("order_rate", &["0", "\"1\"", "-1"]),
-        ("approval_threshold", &["1", "0", "true"]),
+        ("approval_threshold", &["-1", "1.0", "true", "\"5\""]),
     ] {
         for value in values {
             let pointer = format!("/policy/{name}");

@@ -1,10 +1,11 @@
-//! Stock files on PostgreSQL.
+//! Stock files, and work that needs a second person, on PostgreSQL.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::{authority, without_keys};
+use crate::approvals::a_second_person_agrees_before_anything_moves;
 use crate::imports::{files_are_applied_whole_once_and_by_the_ledger, send};
 use crate::support::Server;
 
@@ -18,6 +19,14 @@ async fn a_stock_file_is_applied_whole_once_and_by_the_ledger() {
     let (_authority, url) = authority().await;
     let server = Server::start_at(&url, &without_keys()).await.expect("it starts");
     files_are_applied_whole_once_and_by_the_ledger(&server.http).await;
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_above_the_threshold_waits_for_a_second_person() {
+    let (_authority, url) = authority().await;
+    let server = Server::start_at(&url, &without_keys()).await.expect("it starts");
+    a_second_person_agrees_before_anything_moves(&server.http).await;
     server.finish().await;
 }
 
