@@ -1,10 +1,11 @@
 //! The routes, one method each.
 
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, CampaignView, CancelRequest, CaseView, ChangePoolRequest, ImportView,
-    LedgerEntryView, NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest,
-    PaymentNotification, PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest,
-    ResolveOrderRequest, SettlementView, SweepRequest, SwitchRequest, TransferRequest, TransferView,
+    AdjustPoolRequest, AdjustmentView, CampaignView, CancelOrdersRequest, CancelRequest, CancellationsView,
+    CaseView, ChangePoolRequest, ImportView, LedgerEntryView, NotificationView, OpenPoolRequest, OrderView,
+    Page, PaymentAttemptRequest, PaymentNotification, PlaceOrderRequest, PoolView, PutCampaignRequest,
+    RefundRequest, ResolveCaseRequest, ResolveOrderRequest, SettlementView, SweepRequest, SwitchRequest,
+    TransferRequest, TransferView,
 };
 use reqwest::Method;
 use serde::de::DeserializeOwned;
@@ -161,6 +162,11 @@ impl Client {
     /// Cancels an order, or reduces its lines.
     pub async fn cancel_order(&self, id: &str, request: &CancelRequest) -> Result<Answer<OrderView>, Error> {
         self.write(Method::POST, &["orders", id, "cancel"], request).await
+    }
+
+    /// Cancels a page of a campaign's orders; go on with its `next_after` until there is none.
+    pub async fn cancel_orders(&self, request: &CancelOrdersRequest) -> Result<CancellationsView, Error> {
+        Ok(self.write(Method::POST, &["orders", "cancellations"], request).await?.value)
     }
 
     /// Says that a payment has begun: 201, or 200 if that was said before.

@@ -17,6 +17,8 @@ pub enum CaseKind {
     OrderMismatch,
     /// A payment succeeded for an order that was paid before.
     ChargedTwice,
+    /// A hold whose time is over cannot be ended: its rows contradict each other.
+    HoldOverdue,
 }
 
 /// Whether somebody still has to act.
@@ -38,6 +40,7 @@ pub enum CaseAction {
 spelled! {
     CaseKind {
         Incarnation = "incarnation", OrderMismatch = "order_mismatch", ChargedTwice = "charged_twice",
+        HoldOverdue = "hold_overdue",
     }
     CaseState { Open = "open", Resolved = "resolved" }
     CaseAction { Acknowledge = "acknowledge" }
@@ -48,21 +51,26 @@ impl CaseKind {
     pub const fn halts(self) -> bool {
         match self {
             Self::Incarnation => true,
-            Self::OrderMismatch | Self::ChargedTwice => false,
+            Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue => false,
         }
     }
 
     /// What is suggested to the person.
     pub const fn suggested(self) -> CaseAction {
         match self {
-            Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice => CaseAction::Acknowledge,
+            Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue => {
+                CaseAction::Acknowledge
+            }
         }
     }
 
     /// Whether the action fits the case.
     pub const fn allows(self, action: CaseAction) -> bool {
         match (self, action) {
-            (Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice, CaseAction::Acknowledge) => true,
+            (
+                Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue,
+                CaseAction::Acknowledge,
+            ) => true,
         }
     }
 }
@@ -125,16 +133,20 @@ impl Case {
         Self::of_order(CaseKind::ChargedTwice, order, &more, at)
     }
 
+    /// The case of an order that cannot be ended though its time is over. Its row may not be readable, so only what
+    /// the scan knows of it is told.
+    pub fn hold_overdue(order: OrderId, pool: PoolId, due_at: Timestamp, why: &str, at: Timestamp) -> Self {
+        let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let evidence = format!(r#"{{"due_at":"{due_at}","why":{}}}"#, quoted(&why));
+        let id = id_of(CaseKind::HoldOverdue, order);
+        let open = Self::open(id, CaseKind::HoldOverdue, evidence.into(), at);
+        Self { order: Some(order), pool: Some(pool), ..open }
+    }
+
     /// A case about an order. Its id is made of the order's and the kind, so that an order has one case of
     /// a kind, whoever raises it and however often.
     fn of_order(kind: CaseKind, order: &Order, more: &str, at: Timestamp) -> Self {
-        let mark = match kind {
-            CaseKind::Incarnation => 0,
-            CaseKind::OrderMismatch => 1,
-            CaseKind::ChargedTwice => 2,
-        };
-        // Above the random half of an id, where ids of orders differ by the clock only.
-        let id = CaseId(order.id.0 ^ (mark << ORDER_CASE_SHIFT));
+        let id = id_of(kind, order.id);
         let evidence = format!(
             r#"{{"campaign_id":{},"order_no":{},"account":{},"state":"{}","version":{}{more}}}"#,
             quoted(order.key.campaign.as_str()),
@@ -177,6 +189,18 @@ impl Case {
             }
         }
     }
+}
+
+/// The id of an order's case of a kind.
+const fn id_of(kind: CaseKind, order: OrderId) -> CaseId {
+    let mark = match kind {
+        CaseKind::Incarnation => 0,
+        CaseKind::OrderMismatch => 1,
+        CaseKind::ChargedTwice => 2,
+        CaseKind::HoldOverdue => 3,
+    };
+    // Above the random half of an id, where ids of orders differ by the clock only.
+    CaseId(order.0 ^ (mark << ORDER_CASE_SHIFT))
 }
 
 /// Where the kind stands in the id of an order's case.

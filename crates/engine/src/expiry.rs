@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use holdfast_core::case::Case;
 use holdfast_core::command::{Command, How, OrderAction, OrderCommand, Outcome, Signed};
 use holdfast_core::id::OrderId;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::Expiry;
-use holdfast_store::{DueOrder, Page};
+use holdfast_store::{DueOrder, Error as StoreError, Page};
 use tokio::task::JoinSet;
 
 use crate::engine::Engine;
@@ -131,19 +132,10 @@ impl Engine {
                     // If its row says that it is overdue and it is not, the scan must not spin on it.
                     self.set_aside(order.id, now);
                 }
-                Ok(
-                    Outcome::Refused { .. }
-                    | Outcome::Pool { .. }
-                    | Outcome::Adjusted { .. }
-                    | Outcome::Transferred { .. }
-                    | Outcome::Imported { .. }
-                    | Outcome::Proposed { .. }
-                    | Outcome::Miss(_)
-                    | Outcome::Elsewhere(_),
-                )
-                | Err(_) => {
+                failed => {
                     pass.failed += 1;
                     self.set_aside(order.id, now);
+                    self.tell_of(order, &failed).await;
                 }
             }
         }
@@ -163,6 +155,31 @@ impl Engine {
         if let Ok(Outcome::Order { how: How::Changed, .. }) = result {
             let late = u64::try_from(self.store().now().0.saturating_sub(due_at.0)).unwrap_or(0);
             self.shared.metrics.expiry_lag.observe(Duration::from_micros(late));
+        }
+    }
+
+    /// An order that cannot be ended becomes a case: a person must look. What only could not be done now does not.
+    async fn tell_of(&self, order: DueOrder, failed: &Result<Outcome, Error>) {
+        let why = match failed {
+            Ok(outcome) => format!("{outcome:?}"),
+            Err(Error::Store(error @ (StoreError::Data(_) | StoreError::Corrupt(_)))) => error.to_string(),
+            Err(
+                Error::Store(
+                    StoreError::Conflict(_)
+                    | StoreError::Unavailable(_)
+                    | StoreError::StorageFull
+                    | StoreError::Timeout
+                    | StoreError::OutcomeUnknown(_),
+                )
+                | Error::Overloaded
+                | Error::RateLimited { .. }
+                | Error::ShuttingDown
+                | Error::OutcomeUnknown,
+            ) => return,
+        };
+        let case = Case::hold_overdue(order.id, order.home.pool, order.due_at, &why, self.store().now());
+        if let Err(error) = self.store().open_case(case).await {
+            tracing::warn!(%error, order = %order.id, "an order that cannot be ended has no case yet");
         }
     }
 

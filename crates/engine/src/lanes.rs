@@ -307,7 +307,7 @@ impl Lanes {
         None
     }
 
-    /// Commits a batch. Data that cannot be stored bisects it, halves in order, until the culprit fails
+    /// Commits a batch. Data that cannot be stored, or rows that cannot be read, bisect it, halves in order, until the culprit fails
     /// alone; every other error fails or retries the part whole.
     async fn commit(&self, batch: Vec<Task>) {
         let mut parts = vec![batch];
@@ -323,7 +323,7 @@ impl Lanes {
                         let _ = task.reply.send(Ok(outcome));
                     }
                 }
-                Err(holdfast_store::Error::Data(_)) if part.len() > 1 => {
+                Err(holdfast_store::Error::Data(_) | holdfast_store::Error::Corrupt(_)) if part.len() > 1 => {
                     self.measured.metrics.bisections.inc();
                     let second = part.split_off(part.len() / 2);
                     parts.push(second);

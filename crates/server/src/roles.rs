@@ -87,6 +87,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::POST, "/v1/orders", BUYERS, Reach::Named),
     route(Method::GET, "/v1/orders", ORDER_READERS, Reach::Named),
     route(Method::POST, "/v1/orders/batch", BUYERS, Reach::Named),
+    route(Method::POST, "/v1/orders/cancellations", OPERATORS, Reach::Named),
     route(Method::GET, "/v1/orders/{id}", ORDER_READERS, Reach::Order),
     route(Method::GET, "/v1/orders/{id}/events", ORDER_READERS, Reach::Order),
     route(Method::POST, "/v1/orders/{id}/cancel", BUYERS, Reach::Order),

@@ -12,8 +12,8 @@ use crate::auth::authorize;
 use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
-    approvals, audit, campaigns, cases, docs, events, exports, health, imports, keys, ledger, metrics,
-    orders, payments, pools, settlement, transfers,
+    approvals, audit, campaigns, cancellations, cases, docs, events, exports, health, imports, keys, ledger,
+    metrics, orders, payments, pools, settlement, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -46,6 +46,7 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/transfers", post(transfers::transfer_stock))
         .route("/v1/orders", post(orders::place_order).get(orders::list_orders))
         .route("/v1/orders/batch", post(orders::place_batch))
+        .route("/v1/orders/cancellations", post(cancellations::cancel_orders))
         .route("/v1/orders/{id}", get(orders::get_order))
         .route("/v1/orders/{id}/cancel", post(orders::cancel_order))
         .route("/v1/orders/{id}/payment-attempts", post(orders::begin_payment))

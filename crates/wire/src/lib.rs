@@ -15,6 +15,7 @@ mod import;
 mod key;
 mod kind;
 mod lines;
+mod order_work;
 mod problem;
 mod request;
 mod settlement;
@@ -30,12 +31,13 @@ pub use import::{ImportLineView, ImportView};
 pub use key::{ActView, CreateKeyRequest, CreatedKeyView, KeyView};
 pub use kind::{BilingualView, ProblemKindView};
 pub use lines::{LineStarts, without_mark};
+pub use order_work::{CancelOrdersRequest, CancellationsView, RefusedCancelView, ResolveOrderRequest};
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
 pub use request::{
     AdjustPoolRequest, CancelLine, CancelRequest, ChangePoolRequest, KeyLimits, Money, OpenPoolRequest,
     PaymentAttemptRequest, PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest,
-    PolicyRequest, PutCampaignRequest, RefundLine, RefundRequest, ResolveOrderRequest, SweepRequest,
-    SwitchRequest, TransferEnd, TransferRequest,
+    PolicyRequest, PutCampaignRequest, RefundLine, RefundRequest, SweepRequest, SwitchRequest, TransferEnd,
+    TransferRequest,
 };
 pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView, SettlementView};
 pub use view::{

@@ -410,38 +410,6 @@ pub struct RefundLine {
     pub quantity: u32,
 }
 
-/// `POST /v1/orders/{id}/resolve`: an operator decides on an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ResolveOrderRequest {
-    /// What is decided: `confirm`, `release`, `extend` (until a time), `reduce` (lines) or `refunded` (money went back).
-    #[cfg_attr(feature = "openapi", schema(schema_with = words::order_action))]
-    pub action: String,
-    /// Why.
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 500))]
-    pub reason: String,
-    /// Who.
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
-    pub operator: String,
-    /// With `extend`: the new end of the hold, at most `hold_seconds_max` after placing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
-    pub until: Option<String>,
-    /// With `refunded`: which payments went back; absent: all that were due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 100))]
-    pub payment_ids: Option<Vec<String>>,
-    /// With `reduce`: how many units of which lines stay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1_000))]
-    pub lines: Option<Vec<CancelLine>>,
-    /// The key of this decision on this order, where a second person must agree; under another one it is asked for
-    /// anew. `1` if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
-    pub decision_id: Option<String>,
-}
-
 /// `POST /v1/orders/{id}/refunds`: units are refunded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -44,6 +44,10 @@ pub(crate) fn review_end() -> Object {
     optional(&["release", "person"], "What the end of a review does.")
 }
 
+pub(crate) fn cancelled_state() -> Object {
+    optional(&["held", "queued"], "Orders in which state.")
+}
+
 pub(crate) fn path() -> Object {
     optional(&["direct", "batched", "queued"], "How orders reach the authority.")
 }

@@ -1,12 +1,13 @@
 //! Expiry by timer and by scan.
 
 use holdfast_core::campaign::Policy;
+use holdfast_core::case::{CaseKind, CaseState};
 use holdfast_core::command::OrderAction;
 use holdfast_core::id::{AttemptId, Provider};
 use holdfast_core::order::{Reason, State};
 use holdfast_engine::{Config, Engine, UuidV7};
-use holdfast_store::Store;
 use holdfast_store::model::Fault;
+use holdfast_store::{CaseFilter, Page, Store};
 use std::sync::Arc;
 
 use crate::support::{Sale, order, request, success};
@@ -74,8 +75,8 @@ async fn the_scan_finds_what_a_lost_timer_forgot() {
 #[tokio::test]
 async fn one_order_that_cannot_be_expired_stops_no_other_and_is_no_hot_loop() {
     let sale = Sale::open(Policy::default(), Config { batch_size_max: 1, ..Config::default() }).await;
-    let pool = sale.pool("A", 10, 1).await;
-    for n in 0..10 {
+    let pool = sale.pool("A", 100, 1).await;
+    for n in 0..100 {
         order(&sale.place(request(&format!("o{n}"), "ann", &[("A", 1)])).await.unwrap());
     }
     sale.clock.advance_millis(1_000_000);
@@ -83,11 +84,16 @@ async fn one_order_that_cannot_be_expired_stops_no_other_and_is_no_hot_loop() {
     let engine =
         Engine::new(sale.store.clone(), Arc::new(UuidV7), Config { batch_size_max: 1, ..Config::default() });
     let pass = engine.scan_overdue(sale.store.now()).await;
-    assert_eq!((pass.changed, pass.failed), (9, 1));
+    assert_eq!((pass.changed, pass.failed), (99, 1));
+    let open = CaseFilter { state: Some(CaseState::Open), kind: None };
+    let (cases, _) = sale.store.cases(open, Page { after: None, limit: 9 }).await.unwrap();
+    assert_eq!(cases.len(), 1, "the odd one needs a person");
+    assert_eq!((cases[0].kind, cases[0].pool), (CaseKind::HoldOverdue, Some(pool)));
+    assert!(cases[0].evidence.contains("on request"), "{}", cases[0].evidence);
     let commits = sale.store.commits();
     let pass = engine.scan_overdue(sale.store.now()).await;
     assert_eq!((pass.changed, pass.failed, sale.store.commits()), (0, 0, commits), "it is set aside");
     sale.clock.advance_millis(30_001);
     assert_eq!(engine.scan_overdue(sale.store.now()).await.changed, 1);
-    assert_eq!(sale.balances(pool).await, (10, 0, 0));
+    assert_eq!(sale.balances(pool).await, (100, 0, 0));
 }

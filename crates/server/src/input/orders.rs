@@ -4,20 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_core::command::{Keep, OrderAction};
-use holdfast_core::id::{DecisionId, OrderKey, PaymentId};
+use holdfast_core::id::{Account, CampaignId, DecisionId, Operator, OrderId, OrderKey, PaymentId, PoolId};
 use holdfast_core::limit::LIMIT_KEYS_MAX;
-use holdfast_core::order::{LINES_MAX, Money, ORDER_RECORDS_MAX, Refund, RefundLine};
+use holdfast_core::order::{LINES_MAX, Money, ORDER_RECORDS_MAX, Refund, RefundLine, State};
 use holdfast_core::stock::QUANTITY_MAX;
 use holdfast_engine::{PlaceRequest, RequestedLine};
 use holdfast_wire::Code;
 
 use super::campaigns::{SECONDS, SwitchInput, read_switch};
-use super::field::{AMOUNT, Currency, Flag, TEXT_CHARS_MAX, id, integer, quantity, quantity_in, text, word};
+use super::field::{
+    AMOUNT, Currency, Flag, OrderIdField, PoolIdField, TEXT_CHARS_MAX, id, integer, quantity, quantity_in,
+    text, word,
+};
 use super::pools::read_location;
 use super::reader::Object;
 use super::time::instant;
 use crate::problem::Problem;
 
+/// Most orders of a page of cancels, and how many if the client does not say.
+const CANCELS_MAX: u32 = 500;
+const CANCELS: u32 = 100;
 /// Most orders of a batch.
 const BATCH_MAX: usize = 500;
 
@@ -84,6 +90,44 @@ fn read_keep(body: &mut Object<'_, '_>) -> Option<Keep> {
     let line = body.required("line", line_number());
     let keep = body.required("keep", quantity_in(0..=QUANTITY_MAX));
     Some(Keep { line: line?, keep: keep? })
+}
+
+/// Which orders to cancel, by whom and why.
+pub(crate) struct CancellationsInput {
+    pub(crate) campaign: CampaignId,
+    pub(crate) state: State,
+    pub(crate) account: Option<Account>,
+    pub(crate) pool: Option<PoolId>,
+    pub(crate) after: Option<OrderId>,
+    pub(crate) limit: usize,
+    pub(crate) operator: Operator,
+    pub(crate) reason: Arc<str>,
+}
+
+/// Reads a page of cancels.
+pub(crate) fn read_cancellations(body: &mut Object<'_, '_>) -> Option<CancellationsInput> {
+    let campaign = body.required("campaign_id", id());
+    let state = body.defaulted("state", word(cancelled_state), State::Held);
+    let account = body.optional("account", id());
+    let pool = body.optional("pool_id", PoolIdField);
+    let after = body.optional("after", OrderIdField);
+    let limit = body.defaulted("limit", integer(1..=CANCELS_MAX), CANCELS);
+    let SwitchInput { operator, reason } = read_switch(body)?;
+    Some(CancellationsInput {
+        campaign: campaign?,
+        state: state?,
+        account: account?,
+        pool: pool?,
+        after: after?,
+        limit: usize::try_from(limit?).ok()?,
+        operator,
+        reason,
+    })
+}
+
+/// What of the states can be cancelled.
+fn cancelled_state(text: &str) -> Option<State> {
+    State::parse(text).filter(|state| matches!(state, State::Held | State::Queued))
 }
 
 /// Two targets for one line contradict each other, or the second is noise: a client's mistake either way.

@@ -168,6 +168,17 @@ fn orders_are_read() {
         reason: "r".into(),
     };
     accepts(&refund, orders::read_refund);
+    let cancels = wire::CancelOrdersRequest {
+        campaign_id: "c".into(),
+        state: Some("queued".into()),
+        account: Some("a".into()),
+        pool_id: Some("01937a5e-0000-7000-8000-0000000000ff".into()),
+        after: Some("01937a5e-0000-7000-8000-0000000000ff".into()),
+        limit: Some(500),
+        reason: "r".into(),
+        operator: "o".into(),
+    };
+    accepts(&cancels, orders::read_cancellations);
     let resolve = |action: &str| wire::ResolveOrderRequest {
         action: action.into(),
         reason: "r".into(),

@@ -16,8 +16,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    approvals, audit, campaigns, cases, docs, events, exports, health, imports, keys, ledger, metrics,
-    orders, payments, pools, settlement, transfers,
+    approvals, audit, campaigns, cancellations, cases, docs, events, exports, health, imports, keys, ledger,
+    metrics, orders, payments, pools, settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -88,6 +88,7 @@ pub(crate) fn document() -> Value {
         events::follow_order,
         exports::export_stock,
         imports::import_stock,
+        cancellations::cancel_orders,
         approvals::list_approvals,
         approvals::get_approval,
         approvals::approve,

@@ -145,6 +145,7 @@ fn words_of(schema: &str, field: &str) -> Option<Vec<&'static str>> {
         ("PaymentNotification", "outcome") => all!(PaymentOutcome),
         ("ResolveCaseRequest", "action") => all!(CaseAction),
         ("ResolveOrderRequest", "action") => Decision::WORDS.iter().map(|(word, _)| *word).collect(),
+        ("CancelOrdersRequest", "state") => vec!["held", "queued"],
         ("CreateKeyRequest", "role") => all!(Role),
         _ => return None,
     })
@@ -163,7 +164,7 @@ fn the_words_of_requests_are_those_that_are_read() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 15);
+    assert_eq!(seen, 16);
 }
 
 #[tokio::test]

@@ -142,6 +142,10 @@ fn sample(route: &Route, fixture: &Fixture, campaign: &str, number: usize) -> (S
             ),
         ),
         (_, "/v1/orders" | "/v1/bench/constant") => (String::new(), Some(order(campaign, &number))),
+        (_, "/v1/orders/cancellations") => {
+            let page = json!({"campaign_id": campaign, "account": "nobody", "reason": "r", "operator": "o"});
+            (String::new(), Some(page))
+        }
         (_, "/v1/orders/batch") => (String::new(), Some(json!({"orders": [order(campaign, &number)]}))),
         (_, "/v1/orders/{id}/cancel") => (String::new(), Some(json!({}))),
         (_, "/v1/orders/{id}/payment-attempts") => {
@@ -488,5 +492,5 @@ async fn the_trail_says_who_did_what_through_which_key_and_request() {
     assert_eq!(words, ["pause", "open", "put_campaign"]);
     let next = acts.next_cursor.expect("more");
     let rest = fixture.send_as(Some(key), Method::GET, &format!("/v1/audit?cursor={next}"), None).await;
-    assert_eq!(rest.json["items"][0]["action"], "open_pool");
+    assert_eq!(rest.json["items"][0]["action"], "ask_approval");
 }

@@ -167,6 +167,8 @@ fn thing(operation: &Operation, name: &str) -> String {
         "id" if of("/v1/pools") => "pool_id",
         "id" if of("/v1/campaigns") => "campaign_id",
         "id" if of("/v1/keys") => "key_id",
+        "id" if of("/v1/approvals") => "approval_id",
+        "id" if of("/v1/adjustments") => "waiting_adjustment_id",
         "code" => "code",
         name => name,
     }
@@ -205,6 +207,16 @@ async fn furnish(http: &Http) -> generate::Known {
     let key = http.post("/v1/keys", &json!({"name": "known", "role": "read"})).await;
     assert_eq!(key.status, 201, "{key:?}");
     know("key_id", key.body["id"].clone());
+    http.campaign("asking", json!({"approval_threshold": 1})).await;
+    let pool = http.pool("asking", "s", 100, 1).await;
+    for index in 0..40 {
+        let id = format!("w-{index}");
+        let adjust = json!({"adjustment_id": id, "delta": 2, "kind": "inbound", "reason": "r", "operator": "who asks"});
+        let asked = http.post(&format!("/v1/pools/{pool}/adjustments"), &adjust).await;
+        assert_eq!(asked.status, 202, "{asked:?}");
+        know("approval_id", json!(format!("adjustment:{id}")));
+        know("waiting_adjustment_id", json!(id));
+    }
     know("location", json!("main"));
     know("line", json!(1));
     know("quantity", json!(1));
@@ -232,8 +244,21 @@ async fn every_answer_is_listed_in_the_document() {
     let mut generator = Generator { document: &document, rng: Rng::with_seed(seed), known };
     let mut statuses: BTreeMap<String, BTreeMap<u16, usize>> = BTreeMap::new();
     // What ends things comes last, so that the others find them alive; a sweep finds frozen pools no good.
-    let ends =
-        ["sweep_pool", "retire_pool", "cancel_order", "refund_order", "close_campaign", "import_stock"];
+    let ends = [
+        "sweep_pool",
+        "retire_pool",
+        "cancel_order",
+        "refund_order",
+        "close_campaign",
+        "import_stock",
+        "cancel_orders",
+        "list_approvals",
+        "get_approval",
+        "approve",
+        "reject",
+        "approve_adjustment",
+        "reject_adjustment",
+    ];
     let last = |id: &str| ends.iter().position(|end| *end == id);
     let mut operations = document.operations();
     operations.sort_by_key(|operation| last(operation.id()));

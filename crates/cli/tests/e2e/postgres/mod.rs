@@ -3,9 +3,9 @@
 //! borne out by the rows.
 
 mod failover;
-mod files;
 mod network;
 mod nodes;
+mod operators;
 mod outages;
 mod pooler;
 mod sale;

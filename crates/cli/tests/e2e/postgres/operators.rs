@@ -1,4 +1,4 @@
-//! Stock files, and work that needs a second person, on PostgreSQL.
+//! What operators do, on PostgreSQL: stock files, work that needs a second person, many cancels, a case.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::{authority, without_keys};
 use crate::approvals::a_second_person_agrees_before_anything_moves;
+use crate::cancellations::a_campaign_is_cancelled_page_by_page;
 use crate::imports::{files_are_applied_whole_once_and_by_the_ledger, send};
+use crate::odd_hold::{holds, the_others_are_released};
 use crate::support::Server;
 
 /// Rows of a big file.
@@ -27,6 +29,28 @@ async fn work_above_the_threshold_waits_for_a_second_person() {
     let (_authority, url) = authority().await;
     let server = Server::start_at(&url, &without_keys()).await.expect("it starts");
     a_second_person_agrees_before_anything_moves(&server.http).await;
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_campaign_is_cancelled_in_pages() {
+    let (_authority, url) = authority().await;
+    let server = Server::start_at(&url, &without_keys()).await.expect("it starts");
+    a_campaign_is_cancelled_page_by_page(&server.http).await;
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_hold_that_cannot_be_released_stops_no_other_and_becomes_a_case() {
+    let (authority, url) = authority().await;
+    let server = Server::start_at(&url, &without_keys()).await.expect("it starts");
+    let (pool, odd) = holds(&server.http).await;
+    authority.sql("shop", "CREATE TABLE kept AS SELECT id, lines FROM orders").await.unwrap();
+    authority.sql("shop", &format!("UPDATE orders SET lines = 'no JSON' WHERE id = '{odd}'")).await.unwrap();
+    the_others_are_released(&server.http, &pool, &odd).await;
+    let mend = "UPDATE orders SET lines = kept.lines FROM kept WHERE orders.id = kept.id AND orders.lines = 'no JSON'";
+    authority.sql("shop", mend).await.unwrap();
+    authority.sql("shop", "DROP TABLE kept").await.unwrap();
     server.finish().await;
 }
 
