@@ -88,6 +88,16 @@ impl PrivateServer {
         &self.address
     }
 
+    /// Its host and port.
+    pub(crate) fn host(&self) -> &str {
+        self.address.trim_start_matches("http://")
+    }
+
+    /// The store that it is on.
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
     /// Kills it as a crash would, and starts another on what it leaves.
     pub(crate) async fn restart(mut self, arguments: &[&str]) -> Result<Self> {
         self.child.kill().await.context("the private server cannot be killed")?;

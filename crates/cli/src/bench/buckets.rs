@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::engine;
+use super::load::Pace;
 use super::paths::Figures;
 use super::paths::measure::{self, Load, Turn, Variant};
 use super::report::Environment;
@@ -71,12 +72,13 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
 
 async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let bar = output::progress(args.rounds * TRIED.len(), "bench buckets");
-    let variants = TRIED.map(|buckets| Variant { path: PATH, buckets, pools: 1 });
+    let variants = TRIED.map(|buckets| Variant::new(PATH, buckets, 1));
     let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); TRIED.len()];
     for round in 0..args.rounds {
         let seed = args.seed.wrapping_add(u64::try_from(round)? << 32);
         let seconds = Duration::from_secs_f64(args.seconds);
-        let load = Load { connections: args.connections, seconds, seed, crash: false };
+        let (connections, pace) = (args.connections, Pace::Closed);
+        let load = Load { database: None, connections, pace, seconds, seed, crash: false };
         for (variant, turns) in variants.iter().zip(&mut turns) {
             turns.push(measure::turn(stage, *variant, load).await.with_context(|| variant.name())?);
             bar.inc(1);
@@ -174,11 +176,11 @@ mod tests {
             lock_wait_p99_ms: 1.0,
             batch_size_mean: 10.0,
             waits: Waits { lane: 2.0, ..Waits::default() },
+            log_bytes: None,
             recovery: None,
         };
-        let of = |(buckets, rate): &(u32, f64)| {
-            Figures::of(Variant { path: "batched", buckets: *buckets, pools: 1 }, &[turn(*rate)])
-        };
+        let of =
+            |(buckets, rate): &(u32, f64)| Figures::of(Variant::new("batched", *buckets, 1), &[turn(*rate)]);
         rates.iter().map(of).collect()
     }
 

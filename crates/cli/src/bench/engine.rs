@@ -18,6 +18,8 @@ use tokio::task::JoinSet;
 
 /// Callers that place at the same time at the engine.
 pub(crate) const CALLERS: u64 = 2_048;
+/// Bare commits that are timed.
+pub(crate) const BARE_COMMITS: usize = 500;
 /// Holds of one bare transaction.
 pub(crate) const BARE_BATCH: usize = 1_000;
 /// The hot pool's stock, which no run exhausts.
@@ -84,9 +86,13 @@ pub(crate) struct Sale {
 }
 
 impl Sale {
-    /// Opens the sale on a database, new or known, under a policy that holds for a day.
+    /// Opens the sale on a database file, new or known, under a policy that holds for a day.
     pub(crate) async fn open(database: &Path, limits: &Policy) -> Result<Self> {
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(database, Options::default())?);
+        Self::open_on(Arc::new(SqliteStore::open(database, Options::default())?), limits).await
+    }
+
+    /// The same on any store.
+    pub(crate) async fn open_on(store: Arc<dyn Store>, limits: &Policy) -> Result<Self> {
         let engine = Engine::new(store, Arc::new(UuidV7), Config::default());
         engine.learn_keys().await?;
         let sale = Self {

@@ -20,8 +20,6 @@ use crate::private::{DATABASE, PrivateServer};
 
 /// The units that an account may have where limits are measured.
 const LIMIT: u64 = 2;
-/// Bare commits that are timed.
-const COMMITS: usize = 500;
 
 /// Measure the limits: constant HTTP answers, bare inserts, holds at the engine and over HTTP, refusals
 #[derive(Debug, clap::Args)]
@@ -112,13 +110,13 @@ async fn server(directory: TempDir) -> Result<PrivateServer> {
 }
 
 async fn load(args: &Args, server: &PrivateServer, what: Requests, pace: Pace) -> Result<Measured> {
-    let address = server.address().trim_start_matches("http://").to_owned();
+    let addresses = vec![server.host().to_owned()];
     let seconds = Duration::from_secs_f64(args.seconds);
-    load::run(Requests { address, ..what }, args.connections, pace, seconds).await
+    load::run(Requests { addresses, ..what }, args.connections, pace, seconds).await
 }
 
 fn requests(path: &'static str, sku: &'static str, status: u16, seed: u64) -> Requests {
-    Requests { address: String::new(), path, campaign: "bench".to_owned(), sku, skus: 1, status, seed }
+    Requests { addresses: Vec::new(), path, campaign: "bench".to_owned(), sku, skus: 1, status, seed }
 }
 
 /// One turn of every measurement, each on an empty store.
@@ -127,7 +125,8 @@ async fn one_round(args: &Args, seed: u64, taken: &mut Taken) -> Result<()> {
     let bare = directory()?;
     let rps = tokio::task::block_in_place(|| engine::bare_insert_rps(bare.path(), seconds, seed))?;
     taken.add("bare_insert_rps", rps);
-    let commits = tokio::task::block_in_place(|| engine::bare_commits(bare.path(), COMMITS, seed))?;
+    let commits =
+        tokio::task::block_in_place(|| engine::bare_commits(bare.path(), engine::BARE_COMMITS, seed))?;
     taken.add("bare_commit_p99_ms", load::percentile(&commits, 99.0) / 1_000.0);
     drop(bare);
 

@@ -16,8 +16,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1_024;
 /// What the requests of one measurement are.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
-    /// Host and port.
-    pub(crate) address: String,
+    /// Host and port of each node; connections are shared out among them.
+    pub(crate) addresses: Vec<String>,
     /// The path.
     pub(crate) path: &'static str,
     /// Of which campaign.
@@ -152,7 +152,9 @@ struct Client {
 
 impl Client {
     async fn connect(requests: Arc<Requests>, number: usize) -> Result<Self> {
-        let stream = TcpStream::connect(&requests.address).await.context("the server does not listen")?;
+        let address = requests.addresses.get(number % requests.addresses.len().max(1));
+        let stream = TcpStream::connect(address.context("no server")?).await;
+        let stream = stream.context("the server does not listen")?;
         stream.set_nodelay(true)?;
         let seed = requests.seed.wrapping_add(u64::try_from(number)?.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Ok(Self {

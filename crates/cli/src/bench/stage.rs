@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use holdfast_client::{Client, Switch};
-use holdfast_postgres::Address;
+use holdfast_postgres::{Address, BareTables};
 use holdfast_store::{Page, Scope};
 use holdfast_testkit::Postgres;
 use holdfast_wire::{OpenPoolRequest, PolicyRequest, PutCampaignRequest, SwitchRequest};
@@ -78,9 +78,32 @@ impl Stage {
 
     /// A server on an empty store.
     pub(crate) async fn server(&self) -> Result<PrivateServer> {
+        self.server_on(None).await
+    }
+
+    /// A server on a database; none: on an empty store.
+    pub(crate) async fn server_on(&self, database: Option<&str>) -> Result<PrivateServer> {
         let directory = directory()?;
-        let database = self.empty(&directory).await?;
+        let database = match database {
+            Some(database) => database.to_owned(),
+            None => self.empty(&directory).await?,
+        };
         PrivateServer::start_at(directory, &database, &["--constant-answer"]).await
+    }
+
+    /// Whether several servers may have one database.
+    pub(crate) const fn is_shared(&self) -> bool {
+        !matches!(self, Self::Sqlite)
+    }
+
+    /// How many bytes the database's server has ever written to its log, if it tells.
+    pub(crate) async fn log_bytes(&self, database: &str) -> Result<Option<f64>> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "of a difference, and only a few digits matter")]
+        let bytes = BareTables::log_bytes(&Address::parse(database)?).await? as f64;
+        Ok(Some(bytes))
     }
 
     /// The store and its version; what it promises.
@@ -92,7 +115,7 @@ impl Stage {
             }
             Self::Private(..) | Self::Given(_) => {
                 let url = self.empty(&directory).await?;
-                Ok(holdfast_postgres::BareTables::describe(&Address::parse(&url)?).await?)
+                Ok(BareTables::describe(&Address::parse(&url)?).await?)
             }
         }
     }

@@ -20,7 +20,14 @@ fn is_measured(value: &Value, name: &str) -> bool {
 fn assert_paths(report: &Value, store: &str) {
     assert!(report["environment"]["store"].as_str().unwrap().starts_with(store), "{report:#}");
     assert!(report["environment"]["durability"].as_str().unwrap().contains("flush"), "{report:#}");
-    for ceiling in ["constant_http_rps", "bare_insert_rps", "one_row_transaction_tps"] {
+    for ceiling in [
+        "constant_http_rps",
+        "bare_insert_rps",
+        "one_row_transaction_tps",
+        "direct_transaction_tps",
+        "bare_commit_p99_ms",
+        "engine_holds_rps",
+    ] {
         assert!(is_measured(&report["ceilings"], ceiling), "{ceiling}: {report:#}");
     }
     let paths = report["paths"].as_array().unwrap();

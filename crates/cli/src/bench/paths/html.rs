@@ -76,6 +76,8 @@ fn rates(report: &Report) -> String {
         ("constant HTTP answer", ceilings.constant_http_rps),
         ("bare inserts", ceilings.bare_insert_rps),
         ("one row, one by one", ceilings.one_row_transaction_tps),
+        ("bare transaction an order", ceilings.direct_transaction_tps),
+        ("holds at the engine", ceilings.engine_holds_rps),
     ];
     let paths = report.paths.iter().map(|of| (of.name.as_str(), of.holds_rps));
     let most = bare.iter().copied().chain(paths).map(|(_, value)| value).fold(1.0, f64::max);

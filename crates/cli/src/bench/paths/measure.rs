@@ -13,6 +13,9 @@ use crate::private::PrivateServer;
 
 /// How long a queue may take to be empty after the load.
 const DRAIN_MAX: Duration = Duration::from_secs(120);
+/// An open load comes to a server that has served for so long: the first plans of a new database connection would be
+/// most of what a few seconds show, and a sale is long.
+const WARM_UP: Duration = Duration::from_millis(300);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -22,9 +25,16 @@ pub(crate) struct Variant {
     pub(crate) path: &'static str,
     pub(crate) buckets: u32,
     pub(crate) pools: u32,
+    /// Servers on the one database.
+    pub(crate) nodes: u32,
 }
 
 impl Variant {
+    /// One server.
+    pub(crate) const fn new(path: &'static str, buckets: u32, pools: u32) -> Self {
+        Self { path, buckets, pools, nodes: 1 }
+    }
+
     pub(crate) const fn is_hot(&self) -> bool {
         self.pools == 1
     }
@@ -37,7 +47,9 @@ impl Variant {
     pub(crate) fn name(&self) -> String {
         let buckets =
             if self.buckets == 1 { "1 bucket".to_owned() } else { format!("{} buckets", self.buckets) };
-        if self.is_hot() {
+        if self.nodes > 1 {
+            format!("{}, {buckets}, {} nodes", self.path, self.nodes)
+        } else if self.is_hot() {
             format!("{}, {buckets}", self.path)
         } else {
             format!("{}, {} pools", self.path, self.pools)
@@ -82,6 +94,8 @@ pub(crate) struct Turn {
     pub(crate) lock_wait_p99_ms: f64,
     pub(crate) batch_size_mean: f64,
     pub(crate) waits: Waits,
+    /// Bytes that the database wrote to its log for one hold, where it tells.
+    pub(crate) log_bytes: Option<f64>,
     pub(crate) recovery: Option<Recovery>,
 }
 
@@ -98,8 +112,11 @@ pub(crate) struct Recovery {
 
 /// How one turn is taken.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct Load<'d> {
+    /// A database that holds orders already; none: an empty one.
+    pub(crate) database: Option<&'d str>,
     pub(crate) connections: usize,
+    pub(crate) pace: Pace,
     pub(crate) seconds: Duration,
     pub(crate) seed: u64,
     /// Whether the server is killed at the end, to see what that costs.
@@ -107,8 +124,12 @@ pub(crate) struct Load {
 }
 
 /// Takes one turn.
-pub(crate) async fn turn(stage: &Stage, variant: Variant, load: Load) -> Result<Turn> {
-    let server = stage.server().await?;
+pub(crate) async fn turn(stage: &Stage, variant: Variant, load: Load<'_>) -> Result<Turn> {
+    let server = stage.server_on(load.database).await?;
+    let mut others = Vec::new();
+    for _ in 1..variant.nodes {
+        others.push(stage.server_on(Some(server.database())).await?);
+    }
     let campaign = format!("bench-{}-{}-{}-{:x}", variant.path, variant.buckets, variant.pools, load.seed);
     let sale = Sale {
         campaign: &campaign,
@@ -118,10 +139,8 @@ pub(crate) async fn turn(stage: &Stage, variant: Variant, load: Load) -> Result<
         buckets: variant.buckets,
     };
     let pool = sale.open(&server).await?;
-    let before = Scrape::take(server.address()).await?;
-    let begun = Instant::now();
     let requests = Requests {
-        address: server.address().trim_start_matches("http://").to_owned(),
+        addresses: std::iter::once(&server).chain(&others).map(|node| node.host().to_owned()).collect(),
         path: "/v1/orders",
         campaign: campaign.clone(),
         sku: sale.sku,
@@ -129,9 +148,21 @@ pub(crate) async fn turn(stage: &Stage, variant: Variant, load: Load) -> Result<
         status: if variant.is_queued() { 202 } else { 201 },
         seed: load.seed,
     };
-    let measured = load::run(requests, load.connections, Pace::Closed, load.seconds).await?;
+    if matches!(load.pace, Pace::Open(_)) {
+        let other = Requests { seed: !load.seed, ..requests.clone() };
+        load::run(other, load.connections, Pace::Closed, WARM_UP).await?;
+    }
+    let before = Scrape::take(server.address()).await?;
+    let log_before = stage.log_bytes(server.database()).await?;
+    let begun = Instant::now();
+    let measured = load::run(requests, load.connections, load.pace, load.seconds).await?;
     let after = Scrape::take(server.address()).await?;
     let mut turn = read(&before, &after, &measured);
+    let log_bytes = stage.log_bytes(server.database()).await?.zip(log_before);
+    turn.log_bytes = log_bytes.map(|(after, before)| (after - before) / measured.count());
+    for node in others {
+        node.stop().await?;
+    }
     if variant.is_queued() {
         let left = measured.count() - held(&server, &pool).await?;
         turn.accepted_rps = Some(measured.rps);
@@ -167,12 +198,13 @@ fn read(before: &Scrape, after: &Scrape, measured: &Measured) -> Turn {
             commit: ms(&hold),
             flush: ms(&commit),
         },
+        log_bytes: None,
         recovery: None,
     }
 }
 
 /// Stops the server; or kills it and starts another on what it leaves.
-async fn finish(server: PrivateServer, load: Load, stored: f64, left: f64) -> Result<Option<Recovery>> {
+async fn finish(server: PrivateServer, load: Load<'_>, stored: f64, left: f64) -> Result<Option<Recovery>> {
     if !load.crash {
         server.stop().await?;
         return Ok(None);
