@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use holdfast_engine::{Engine, UuidV7};
+use holdfast_provider::StatusEndpoints;
 use holdfast_server::{Auth as ServerAuth, Config, Limits, NewKey, Secret, Tls};
 use holdfast_store::{CreateKey, Role, Scope, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -108,6 +109,24 @@ pub(crate) struct Args {
         value_name = "PROVIDER=SECRET"
     )]
     payment_secrets: Vec<Hidden>,
+    /// Where a payment provider is asked what became of an attempt before its hold is let go; https://, or http:// on
+    /// this machine's own loopback. May be given once for each provider
+    #[arg(
+        long = "payment-status",
+        env = "HOLDFAST_PAYMENT_STATUS",
+        value_delimiter = ',',
+        value_name = "PROVIDER=URL"
+    )]
+    payment_status: Vec<String>,
+    /// The key that such a provider wants, sent as `Authorization: Bearer KEY`
+    #[arg(
+        long = "payment-status-key",
+        env = "HOLDFAST_PAYMENT_STATUS_KEYS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_name = "PROVIDER=KEY"
+    )]
+    payment_status_keys: Vec<Hidden>,
     /// Also answer a route that parses an order and answers with a fixed one: the yardstick of `bench limits`
     #[arg(long, hide = true)]
     pub(crate) constant_answer: bool,
@@ -141,6 +160,7 @@ pub(crate) struct Checked {
     database: database::Url,
     tls: Option<Arc<Tls>>,
     state: PathBuf,
+    status: Option<Arc<StatusEndpoints>>,
 }
 
 impl Args {
@@ -179,35 +199,53 @@ impl Args {
         };
         config.check()?;
         let tls = self.tls()?;
+        let status = self.status()?;
         let state = self.state_file.clone().unwrap_or_else(|| database.state_file());
         let directory = state.parent().filter(|parent| !parent.as_os_str().is_empty());
         if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
             bail!("{}: there is no such directory for the state file", directory.display());
         }
-        Ok(Checked { config, database, tls, state })
+        Ok(Checked { config, database, tls, state, status })
+    }
+
+    /// Where providers are asked.
+    fn status(&self) -> Result<Option<Arc<StatusEndpoints>>> {
+        if self.payment_status.is_empty() && self.payment_status_keys.is_empty() {
+            return Ok(None);
+        }
+        let addresses =
+            pairs("payment status", "PROVIDER=URL", self.payment_status.iter().map(String::as_str))?;
+        let keys = self.payment_status_keys.iter().map(|Hidden(text)| text.as_str());
+        let keys = pairs("payment status key", "PROVIDER=KEY", keys)?;
+        Ok(Some(Arc::new(StatusEndpoints::new(&addresses, &keys)?)))
     }
 
     /// The providers' secrets. Checked here and not by the parser of arguments, whose message would show a
     /// secret that is misspelled.
     pub(crate) fn payment_secrets(&self) -> Result<Vec<(String, String)>> {
-        let mut secrets = Vec::new();
-        for (place, Hidden(text)) in (1_usize..).zip(&self.payment_secrets) {
-            let (provider, secret) = text
-                .split_once('=')
-                .with_context(|| format!("payment secret {place} is not PROVIDER=SECRET"))?;
-            if provider.is_empty() || secret.is_empty() {
-                bail!("payment secret {place} is not PROVIDER=SECRET");
-            }
-            secrets.push((provider.to_owned(), secret.to_owned()));
-        }
-        Ok(secrets)
+        let secrets = self.payment_secrets.iter().map(|Hidden(text)| text.as_str());
+        pairs("payment secret", "PROVIDER=SECRET", secrets)
     }
+}
+
+/// Takes pairs apart. A message names the place and never the text, which may be a secret.
+fn pairs<'t>(what: &str, form: &str, texts: impl Iterator<Item = &'t str>) -> Result<Vec<(String, String)>> {
+    let mut pairs = Vec::new();
+    for (place, text) in (1_usize..).zip(texts) {
+        match text.split_once('=') {
+            Some((provider, value)) if !provider.is_empty() && !value.is_empty() => {
+                pairs.push((provider.to_owned(), value.to_owned()));
+            }
+            Some(_) | None => bail!("{what} {place} is not {form}"),
+        }
+    }
+    Ok(pairs)
 }
 
 /// Runs until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     log_to_stderr(args.log_format, &args.log)?;
-    let Checked { config, database, tls, state } = args.checked()?;
+    let Checked { config, database, tls, state, status } = args.checked()?;
     let store = database.open(random_id()?).await?;
     state_file::check(&*store, &state, random_id()?).await?;
     let listener = listen(args.listen)?;
@@ -219,6 +257,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let is_worker = args.has(NodeRole::Worker);
     let engine_config = holdfast_engine::Config { is_worker, ..holdfast_engine::Config::default() };
     let engine = Engine::new(Arc::clone(&store), Arc::new(UuidV7), engine_config);
+    if let Some(status) = status {
+        engine.ask_providers(status);
+    }
     engine.start_workers();
     let router = holdfast_server::router(engine.clone(), &config);
     let scheme = if tls.is_some() { "https" } else { "http" };

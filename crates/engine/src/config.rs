@@ -52,6 +52,8 @@ pub struct Config {
     pub watchers_max: usize,
     /// Most pools that are measured one by one, the busiest; the rest are summed.
     pub metrics_pools_max: usize,
+    /// Most orders about which providers are asked at once.
+    pub asking_max: usize,
     /// How long an order whose expiry failed is set aside.
     pub set_aside: Duration,
     /// Most queued orders of one bucket that are landed at once.
@@ -95,6 +97,7 @@ impl Default for Config {
             timer_max: 1_000_000,
             watchers_max: 10_000,
             metrics_pools_max: 20,
+            asking_max: 32,
             set_aside: Duration::from_secs(30),
             landing_batch_max: 500,
             landing_buckets_max: 64,

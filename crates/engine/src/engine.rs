@@ -1,7 +1,7 @@
 //! What the server may ask of the engine.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use holdfast_core::campaign::Campaign;
@@ -14,7 +14,9 @@ use holdfast_metrics::NodeMetrics;
 use holdfast_store::{
     CreateKey, KeyRefusal, KeyRow, Page, PoolRow, PutCampaign, ResolveCase, RevokeKey, Store, SwitchCampaign,
 };
+use tokio::sync::Semaphore;
 
+use crate::asking::StatusSource;
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::error::Error;
@@ -54,6 +56,9 @@ pub(crate) struct Shared {
     pub(crate) measures: Arc<Measures>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) consumers: Consumers,
+    /// Who can be asked what became of a payment.
+    pub(crate) status: OnceLock<Arc<dyn StatusSource>>,
+    pub(crate) asking: Arc<Semaphore>,
     /// This run of this node: the holder of its leases, and its own number in routing.
     pub(crate) run: u128,
     draining: AtomicBool,
@@ -100,6 +105,8 @@ impl Engine {
             measures,
             queues,
             consumers: Consumers::default(),
+            status: OnceLock::new(),
+            asking: Arc::new(Semaphore::new(config.asking_max)),
             run: ids.next(),
             ids,
             draining: AtomicBool::new(false),

@@ -12,9 +12,13 @@ use holdfast_metrics::Expiry;
 use holdfast_store::{DueOrder, Error as StoreError, Page};
 use tokio::task::JoinSet;
 
+use crate::asking::Doubt;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::lanes::{Class, LaneKey};
+
+/// When an order comes again about which nobody could be asked because too many are.
+const LATER: Duration = Duration::from_secs(1);
 
 /// What one expiry pass did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -187,8 +191,27 @@ impl Engine {
         self.shared.timer.set_aside(order, now.plus(self.shared.config.set_aside));
     }
 
-    /// Expires one order: under the lock of its home bucket, which is all that most orders need.
+    /// Expires one order, unless a provider must be asked first: then that goes on beside the pass.
     async fn expire(&self, order: DueOrder) -> Result<Outcome, Error> {
+        match self.doubt_of(order).await? {
+            Doubt::None => self.expire_now(order).await,
+            Doubt::Later => Ok(Outcome::NotDue(Some(self.store().now().plus(LATER)))),
+            Doubt::Ask(asking) => {
+                let engine = self.clone();
+                tokio::spawn(async move {
+                    let ended = engine.ask_then_expire(asking).await;
+                    engine.measure_expiry(order.due_at, &ended);
+                    if let Err(error) = &ended {
+                        tracing::warn!(%error, order = %order.id, "an order could not be ended after its provider was asked");
+                    }
+                });
+                Ok(Outcome::NotDue(None))
+            }
+        }
+    }
+
+    /// Expires one order: under the lock of its home bucket, which is all that most orders need.
+    pub(crate) async fn expire_now(&self, order: DueOrder) -> Result<Outcome, Error> {
         let signed = Signed::new("expiry", "");
         let action = OrderAction::Expire;
         let command = OrderCommand { order: order.id, action, signed: signed.clone(), second: None };

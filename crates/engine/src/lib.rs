@@ -4,6 +4,7 @@
 //! [`holdfast_store::Store::commit`]; nothing here decides. What the node remembers (catalog, shelf, keys
 //! in flight) may refuse early or choose a bucket; only the authority says yes.
 
+mod asking;
 mod catalog;
 mod change;
 mod config;
@@ -29,6 +30,7 @@ mod timer;
 mod verdicts;
 mod watch;
 
+pub use asking::{PaymentStatus, StatusQuestion, StatusSource};
 pub use config::Config;
 pub use engine::Engine;
 pub use error::Error;

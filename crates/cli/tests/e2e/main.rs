@@ -37,5 +37,6 @@ mod queue;
 mod race;
 mod sale;
 mod scenarios;
+mod status;
 mod support;
 mod tls;

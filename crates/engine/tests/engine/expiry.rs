@@ -1,14 +1,16 @@
 //! Expiry by timer and by scan.
 
+use async_trait::async_trait;
 use holdfast_core::campaign::Policy;
 use holdfast_core::case::{CaseKind, CaseState};
 use holdfast_core::command::OrderAction;
-use holdfast_core::id::{AttemptId, Provider};
+use holdfast_core::id::{AttemptId, PaymentId, Provider};
 use holdfast_core::order::{Reason, State};
-use holdfast_engine::{Config, Engine, UuidV7};
+use holdfast_engine::{Config, Engine, PaymentStatus, StatusQuestion, StatusSource, UuidV7};
 use holdfast_store::model::Fault;
 use holdfast_store::{CaseFilter, Page, Store};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Sale, order, request, success};
 
@@ -96,4 +98,51 @@ async fn one_order_that_cannot_be_expired_stops_no_other_and_is_no_hot_loop() {
     sale.clock.advance_millis(30_001);
     assert_eq!(engine.scan_overdue(sale.store.now()).await.changed, 1);
     assert_eq!(sale.balances(pool).await, (100, 0, 0));
+}
+
+/// A provider that says the same of every attempt, and counts.
+struct Says(PaymentStatus, AtomicUsize);
+
+#[async_trait]
+impl StatusSource for Says {
+    fn knows(&self, provider: &Provider) -> bool {
+        provider.as_str() == "bank"
+    }
+
+    async fn ask(&self, _: &StatusQuestion) -> PaymentStatus {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.clone()
+    }
+}
+
+/// An order with an open attempt, whose time is over, after a pass that asked; its state, and how often was asked.
+async fn asked(status: PaymentStatus) -> (State, usize) {
+    let sale = Sale::open(Policy::default(), Config::default()).await;
+    sale.pool("A", 3, 1).await;
+    let bank = Arc::new(Says(status, AtomicUsize::new(0)));
+    sale.engine.ask_providers(bank.clone());
+    let id = order(&sale.place(request("o", "ann", &[("A", 1)])).await.unwrap()).0.id;
+    let attempt = OrderAction::Attempt(AttemptId::new("a").unwrap(), Provider::new("bank").unwrap());
+    sale.change(id, attempt).await;
+    let watcher = sale.engine.watch(id).unwrap();
+    sale.clock.advance_millis(902_000);
+    let pass = sale.engine.expire_due(sale.store.now()).await;
+    assert_eq!((pass.changed, pass.unchanged, pass.failed), (0, 1, 0), "the pass waits for nobody");
+    loop {
+        let after = watcher.changed().await.unwrap();
+        // A failed payment is noted before the hold is let go.
+        if after.state != State::Held {
+            sale.assert_clean().await;
+            return (after.state, bank.1.load(Ordering::SeqCst));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_is_asked_before_a_hold_is_let_go() {
+    let payment_id = PaymentId::new("p").unwrap();
+    let paid = PaymentStatus::Paid { payment_id, paid_at: None, amount_minor: None, currency: None };
+    assert_eq!(asked(paid).await, (State::Sold, 1));
+    assert_eq!(asked(PaymentStatus::Failed { payment_id: None }).await, (State::Released, 1));
+    assert_eq!(asked(PaymentStatus::Unknown).await, (State::InReview, 1));
 }

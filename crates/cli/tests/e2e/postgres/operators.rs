@@ -1,4 +1,4 @@
-//! What operators do, on PostgreSQL: stock files, work that needs a second person, many cancels, a case.
+//! What operators do, on PostgreSQL: stock files, work that needs a second person, many cancels, a case, a provider that is asked.
 
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use crate::approvals::a_second_person_agrees_before_anything_moves;
 use crate::cancellations::a_campaign_is_cancelled_page_by_page;
 use crate::imports::{files_are_applied_whole_once_and_by_the_ledger, send};
 use crate::odd_hold::{holds, the_others_are_released};
+use crate::status::{Bank, a_hold_is_let_go_after_its_provider_was_asked};
 use crate::support::Server;
 
 /// Rows of a big file.
@@ -51,6 +52,15 @@ async fn one_hold_that_cannot_be_released_stops_no_other_and_becomes_a_case() {
     let mend = "UPDATE orders SET lines = kept.lines FROM kept WHERE orders.id = kept.id AND orders.lines = 'no JSON'";
     authority.sql("shop", mend).await.unwrap();
     authority.sql("shop", "DROP TABLE kept").await.unwrap();
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_with_an_open_payment_is_let_go_after_its_provider_was_asked() {
+    let (_authority, url) = authority().await;
+    let bank = Bank::open().await;
+    let server = Server::start_at(&url, &bank.start()).await.expect("it starts");
+    a_hold_is_let_go_after_its_provider_was_asked(&server.http, &bank).await;
     server.finish().await;
 }
 
