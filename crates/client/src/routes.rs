@@ -1,11 +1,11 @@
 //! The routes, one method each.
 
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, CampaignView, CancelOrdersRequest, CancelRequest, CancellationsView,
-    CaseView, ChangePoolRequest, ImportView, LedgerEntryView, NotificationView, OpenPoolRequest, OrderView,
-    Page, PaymentAttemptRequest, PaymentNotification, PlaceOrderRequest, PoolView, PutCampaignRequest,
-    RefundRequest, ResolveCaseRequest, ResolveOrderRequest, SettlementView, SweepRequest, SwitchRequest,
-    TransferRequest, TransferView,
+    AdjustPoolRequest, AdjustmentView, BatchView, CampaignView, CancelOrdersRequest, CancelRequest,
+    CancellationsView, CaseView, ChangePoolRequest, ImportView, LedgerEntryView, NotificationView,
+    OpenPoolRequest, OrderView, Page, PaymentAttemptRequest, PaymentNotification, PlaceBatchRequest,
+    PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest, ResolveOrderRequest,
+    SettlementView, SweepRequest, SwitchRequest, TransferRequest, TransferView,
 };
 use reqwest::Method;
 use serde::de::DeserializeOwned;
@@ -140,6 +140,11 @@ impl Client {
             Ok(_) => self.post_order(request, prefers_queue).await,
             Err(_) => Err(unknown),
         }
+    }
+
+    /// Places up to 500 orders, each on its own.
+    pub async fn place_orders(&self, request: &PlaceBatchRequest) -> Result<BatchView, Error> {
+        Ok(self.write(Method::POST, &["orders", "batch"], request).await?.value)
     }
 
     /// An order by its id.

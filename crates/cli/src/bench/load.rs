@@ -51,6 +51,13 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// Takes in what was measured after it.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.rps = later.rps;
+        self.latencies.extend(later.latencies);
+        self.latencies.sort_unstable();
+    }
+
     /// How many answers.
     #[expect(clippy::cast_precision_loss, reason = "a count of answers, far below 2^52")]
     pub(crate) fn count(&self) -> f64 {

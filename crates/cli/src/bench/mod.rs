@@ -2,6 +2,7 @@
 
 mod buckets;
 mod engine;
+mod expiry;
 mod floor;
 mod limits;
 mod load;
@@ -21,6 +22,7 @@ pub(crate) enum Command {
     Paths(paths::Args),
     Buckets(buckets::Args),
     Limits(limits::Args),
+    Expiry(expiry::Args),
 }
 
 /// Measures and prints.
@@ -29,5 +31,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Paths(args) => paths::run(args).await,
         Command::Buckets(args) => buckets::run(args).await,
         Command::Limits(args) => limits::run(args).await,
+        Command::Expiry(args) => expiry::run(args).await,
     }
 }

@@ -78,3 +78,27 @@ async fn somebodys_database_is_left_alone() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("leave out --database"));
 }
+
+async fn assert_expiry(store: &str) {
+    let small =
+        ["expiry", "--store", store, "--holds", "2000", "--within", "8", "--rate", "50", "--seconds", "1"];
+    let rest = ["--connections", "4", "--format", "json"];
+    let output = run(&[&["bench"], &small[..], &rest].concat()).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["holds"], 2_000);
+    for figure in ["placed_rps", "quiet_p99_ms", "expiry_p99_ms", "p99_ratio", "released_rps"] {
+        assert!(is_measured(&report, figure), "{figure}: {report:#}");
+    }
+    assert!(report["all_back_ms"].as_f64().is_some(), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holds_that_end_together_are_all_back_on_the_embedded_store() {
+    assert_expiry("sqlite").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holds_that_end_together_are_all_back_on_postgresql() {
+    assert_expiry("postgres").await;
+}

@@ -2,6 +2,7 @@
 //! and in good time while it lasted, the server is back by itself in seconds, and every answer that a client saw is
 //! borne out by the rows.
 
+mod boundary;
 mod failover;
 mod network;
 mod nodes;

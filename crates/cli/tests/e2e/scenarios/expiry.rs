@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::site::Site;
 use super::{order, success, together, with};
-use crate::support::{Http, Server, Start, place_body, wait_until};
+use crate::support::{Http, Server, Start, place_body, seconds_between, wait_until};
 
 super::site::on_each_site! {
     a_payment_after_the_unit_is_gone_is_due_back_once_and_listed_once
@@ -25,11 +25,7 @@ fn short() -> Value {
 
 /// Seconds from one time of an answer to another, which is less than a day later.
 fn lasts(from: &Value, to: &Value) -> f64 {
-    let second_of_day = |time: &Value| {
-        let time = time.as_str().and_then(|t| t.split_once('T')?.1.strip_suffix('Z')).expect("a time in UTC");
-        time.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().expect("a number"))
-    };
-    (second_of_day(to) - second_of_day(from)).rem_euclid(86_400.0)
+    seconds_between(from.as_str().expect("a time"), to.as_str().expect("a time"))
 }
 
 fn hold_of(order: &Value) -> f64 {

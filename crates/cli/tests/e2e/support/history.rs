@@ -251,7 +251,7 @@ async fn order_events(http: &Http) -> BTreeMap<String, Vec<String>> {
     events
 }
 
-async fn pages(http: &Http, path: &str) -> Vec<Value> {
+pub(crate) async fn pages(http: &Http, path: &str) -> Vec<Value> {
     let mut items = Vec::new();
     let mut cursor = String::new();
     loop {

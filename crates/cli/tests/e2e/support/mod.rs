@@ -7,7 +7,7 @@ mod problem;
 mod raw;
 mod server;
 
-pub(crate) use history::History;
+pub(crate) use history::{History, pages};
 pub(crate) use http::{Answer, Http, LEARNT_WITHIN};
 pub(crate) use load::Load;
 pub(crate) use problem::{assert_invalid, assert_problem, assert_whole_problem};
@@ -36,6 +36,15 @@ pub(crate) async fn wait_until<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
 #[expect(clippy::disallowed_methods, reason = "between two looks at what is; nothing depends on its length")]
 async fn pause() {
     tokio::time::sleep(Duration::from_millis(5)).await;
+}
+
+/// Seconds from one time of an answer to another, which is less than a day later.
+pub(crate) fn seconds_between(from: &str, to: &str) -> f64 {
+    let second_of_day = |time: &str| {
+        let time = time.split_once('T').and_then(|(_, t)| t.strip_suffix('Z')).expect("a time in UTC");
+        time.split(':').fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().expect("a number"))
+    };
+    (second_of_day(to) - second_of_day(from)).rem_euclid(86_400.0)
 }
 
 /// Shorthands for a campaign with one pool.

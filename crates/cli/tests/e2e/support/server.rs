@@ -14,9 +14,10 @@ use super::{DEADLINE, Http};
 /// The binary under test.
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
-    // What the caller's shell says must not leak in.
+    // What the caller's shell says must not leak in, nor of which test run this is: a benchmark's database server is
+    // its own, and the servers of the run must not end with it.
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("HOLDFAST_") {
+        if ["HOLDFAST_", "NEXTEST_"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
             command.env_remove(name);
         }
     }
