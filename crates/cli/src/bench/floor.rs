@@ -17,6 +17,8 @@ use crate::serve::random_id;
 pub(crate) const CONSTANT_PATH: &str = "/v1/bench/constant";
 /// Connections that take from the one row at the same time, where the database lets more than one write.
 const TAKERS: usize = 16;
+/// Most connections of direct transactions: a server lets about a hundred in, and more would only wait.
+const DIRECT_CONNECTIONS_MAX: usize = 64;
 /// Rows that direct transactions are spread over.
 const SPREAD_ROWS: i32 = 16;
 /// More holds a second than direct transactions can do.
@@ -100,6 +102,7 @@ pub(crate) async fn bare(stage: &Stage, connections: usize, seconds: Duration, s
                 count += u32::try_from(holds.len())?;
             }
             let inserts = f64::from(count) / start.elapsed().as_secs_f64();
+            let connections = connections.min(DIRECT_CONNECTIONS_MAX);
             let mut direct = [0.0; 2];
             for (rate, rows) in direct.iter_mut().zip([1, SPREAD_ROWS]) {
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
