@@ -48,6 +48,9 @@ static EVENTS: Sql = Sql::new(
      WHERE payment.provider = wanted.provider AND payment.event_id = wanted.event_id LIMIT 1) AS found",
     &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 );
+/// A payment that pays two orders of different buckets is told by two batches that share no lock: neither would see
+/// the other's. Batches that pay go one at a time, by the row that an operator's act takes, too.
+static LOCK_PAYMENTS: Sql = Sql::new("SELECT only_row FROM authority WHERE only_row = 1 FOR UPDATE", &[]);
 /// The order on which a payment succeeded first; ids of orders rise with time.
 static SUCCESSES: Sql = Sql::new(
     "SELECT found.* FROM UNNEST($1, $2) AS wanted (provider, payment_id), LATERAL (SELECT * FROM payment \
@@ -90,6 +93,7 @@ pub(crate) static HOT: &[&Sql] = &[
     &ORDERS_BY_KEY,
     &ORDERS_BY_ID,
     &EVENTS,
+    &LOCK_PAYMENTS,
     &SUCCESSES,
     &QUEUE_LENGTHS,
     &POOLS,
@@ -257,6 +261,7 @@ impl<'b> Loader<'b> {
             places.events = Some(flight.add(&EVENTS, vec![providers, events]));
         }
         if !needs.payments.is_empty() {
+            flight.add(&LOCK_PAYMENTS, Vec::new());
             let providers = texts(needs.payments.iter().map(|(provider, _)| provider.as_str()));
             let payments = texts(needs.payments.iter().map(|(_, payment)| payment.as_str()));
             places.successes = Some(flight.add(&SUCCESSES, vec![providers, payments]));

@@ -373,8 +373,9 @@ async fn one_payment_pays_one_order_and_is_looked_at_on_every_other(server: Site
 
 async fn two_orders_that_share_a_payment_at_once_are_paid_once(server: Site) {
     let http = &server.http;
-    let pool = shop(http, json!({})).await;
-    for round in 0..5 {
+    http.campaign("c", json!({})).await;
+    let pool = http.pool("c", "A", 80, 2).await;
+    for round in 0..40 {
         let mut ids = Vec::new();
         for n in 0..2 {
             ids.push(http.place("c", &format!("{round}-{n}"), "A", 1).await.text("id"));
@@ -389,6 +390,6 @@ async fn two_orders_that_share_a_payment_at_once_are_paid_once(server: Site) {
         told.sort_unstable();
         assert_eq!(told, ["applied", "review"]);
     }
-    assert_eq!(http.balances(&pool).await, (0, 5, 5));
+    assert_eq!(http.balances(&pool).await, (0, 40, 40));
     server.finish().await;
 }
