@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+/// Longest wait for a process to stand still.
+const STILL_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for a killed process to be gone.
 const DEATH_WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -38,11 +40,35 @@ pub(crate) fn pause(folder: &Path) -> Result<Vec<Pid>> {
         if fresh.is_empty() {
             return Ok(paused);
         }
+        for pid in &fresh {
+            signal(*pid, Signal::STOP)?;
+        }
         for pid in fresh {
-            signal(pid, Signal::STOP)?;
+            wait_until_still(pid)?;
             paused.push(pid);
         }
     }
+}
+
+/// A signal is on its way for a while: a thread on another processor may still answer somebody meanwhile.
+fn wait_until_still(pid: Pid) -> Result<()> {
+    let begun = Instant::now();
+    while !is_still(pid) {
+        ensure!(begun.elapsed() < STILL_WAIT_MAX, "process {pid:?} does not stand still");
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Whether every thread of a process is stopped, or has ended.
+fn is_still(pid: Pid) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else { return true };
+    threads.flatten().all(|thread| {
+        // The name of the program stands in brackets and may hold anything; the state is the word behind it.
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        state.is_none_or(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
+    })
 }
 
 /// Lets paused processes run again.
