@@ -118,6 +118,13 @@ pub struct OrderCommand {
     pub second: Option<ApprovalKey>,
 }
 
+impl OrderCommand {
+    /// A change for which nobody is asked.
+    pub const fn new(order: OrderId, action: OrderAction, signed: Signed) -> Self {
+        Self { order, action, signed, second: None }
+    }
+}
+
 /// How far a line is reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {

@@ -82,8 +82,7 @@ impl Engine {
         action: OrderAction,
         signed: Signed,
     ) -> Result<Outcome, Error> {
-        let command = OrderCommand { order: id, action, signed, second: None };
-        self.change_under(command, LockSet::default()).await
+        self.change_under(OrderCommand::new(id, action, signed), LockSet::default()).await
     }
 
     /// The same, with more locks than the order itself needs.

@@ -213,8 +213,7 @@ impl Engine {
     /// Expires one order: under the lock of its home bucket, which is all that most orders need.
     pub(crate) async fn expire_now(&self, order: DueOrder) -> Result<Outcome, Error> {
         let signed = Signed::new("expiry", "");
-        let action = OrderAction::Expire;
-        let command = OrderCommand { order: order.id, action, signed: signed.clone(), second: None };
+        let command = OrderCommand::new(order.id, OrderAction::Expire, signed.clone());
         let (lane, locks) = (LaneKey::Bucket(order.home), LockSet::bucket(order.home));
         let outcome = self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;
         if let Outcome::Elsewhere(_) = outcome {

@@ -304,8 +304,7 @@ impl Engine {
         }
         let pools = order.lines.iter().map(|line| line.pool).collect();
         let all = LockSet { pools, ..LockSet::default() };
-        let land = OrderCommand { order: id, action: OrderAction::Land, signed: queue(), second: None };
-        self.change_under(land, all).await
+        self.change_under(land(id), all).await
     }
 }
 
@@ -313,8 +312,12 @@ fn queue() -> Signed {
     Signed::new("queue", "")
 }
 
+fn land(order: OrderId) -> OrderCommand {
+    OrderCommand::new(order, OrderAction::Land, queue())
+}
+
 fn landing(order: OrderId) -> Command {
-    Command::Order(OrderCommand { order, action: OrderAction::Land, signed: queue(), second: None })
+    Command::Order(land(order))
 }
 
 fn monotonic() -> Instant {

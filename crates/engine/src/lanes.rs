@@ -307,8 +307,8 @@ impl Lanes {
         None
     }
 
-    /// Commits a batch. Data that cannot be stored, or rows that cannot be read, bisect it, halves in order, until the culprit fails
-    /// alone; every other error fails or retries the part whole.
+    /// Commits a batch. Data that cannot be stored, or rows that cannot be read, bisect it, halves in order, until
+    /// the culprit fails alone; every other error fails or retries the part whole.
     async fn commit(&self, batch: Vec<Task>) {
         let mut parts = vec![batch];
         while let Some(mut part) = parts.pop() {

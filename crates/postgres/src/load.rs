@@ -49,7 +49,7 @@ static EVENTS: Sql = Sql::new(
     &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 );
 /// A payment that pays two orders of different buckets is told by two batches that share no lock: neither would see
-/// the other's. Batches that pay go one at a time, by the row that an operator's act takes, too.
+/// the other's. Batches with notices go one at a time, by the row that an operator's act takes, too.
 static LOCK_PAYMENTS: Sql = Sql::new("SELECT only_row FROM authority WHERE only_row = 1 FOR UPDATE", &[]);
 /// The order on which a payment succeeded first; ids of orders rise with time.
 static SUCCESSES: Sql = Sql::new(

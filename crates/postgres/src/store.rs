@@ -103,12 +103,12 @@ impl PostgresStore {
         drop(lock);
         let threads = Threads::start()?;
         let inner = Inner {
-            pools: Pools::new(address, timeouts, &threads.handle())?,
+            pools: Pools::new(address, timeouts, &threads.handle)?,
             clock: AuthorityClock::new(options.clock),
             hints: Hints::default(),
             metrics: Arc::default(),
             failpoints: options.failpoints,
-            threads: threads.handle(),
+            threads: threads.handle.clone(),
         };
         // What is wrong with the pools is found now, and the clock is known from the beginning.
         let connection = inner.pools.writer().await?;

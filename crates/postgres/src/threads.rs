@@ -8,7 +8,12 @@ use tokio::runtime::{Builder, Handle, Runtime};
 const THREADS_MAX: usize = 4;
 
 /// Threads that drive connections and batches, until this is dropped.
-pub(crate) struct Threads(Option<Runtime>);
+pub(crate) struct Threads {
+    /// What starts a task on them.
+    pub(crate) handle: Handle,
+    /// None only while it is being dropped.
+    runtime: Option<Runtime>,
+}
 
 impl Threads {
     /// Starts them: one for every two processors.
@@ -20,19 +25,14 @@ impl Threads {
             .enable_all()
             .build()
             .map_err(|error| Error::Unavailable(error.to_string()))?;
-        Ok(Self(Some(runtime)))
-    }
-
-    /// What starts a task on them.
-    pub(crate) fn handle(&self) -> Handle {
-        self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
+        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime) })
     }
 }
 
 impl Drop for Threads {
     /// Without waiting: a store may be dropped where nothing may block.
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }

@@ -11,7 +11,7 @@ use super::engine;
 use super::load::Pace;
 use super::paths::Figures;
 use super::paths::measure::{self, Load, Turn, Variant};
-use super::report::Environment;
+use super::report::{Environment, processors};
 use super::stage::{Choice, Stage};
 use crate::output::{self, Format};
 
@@ -90,7 +90,7 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let (knee, reason) = knee(&buckets).context("nothing was measured")?;
     let (store, durability) = stage.describe().await?;
     let environment = Environment {
-        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        processors: processors(),
         store,
         durability,
         stock: engine::SUPPLY,

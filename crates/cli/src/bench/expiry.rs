@@ -13,7 +13,7 @@ use holdfast_wire::{
 use serde::Serialize;
 
 use super::load::{self, Measured, Pace, Requests};
-use super::report::{Environment, rounded};
+use super::report::{Environment, processors, rounded};
 use super::stage::{Choice, Sale, Stage};
 use crate::output::{self, Format};
 use crate::private::PrivateServer;
@@ -137,7 +137,7 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
 
 fn environment(args: &Args, store: String, durability: String) -> Environment {
     Environment {
-        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        processors: processors(),
         store,
         durability,
         stock: args.holds,

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::engine::{self, Sale};
 use super::floor::CONSTANT_PATH;
 use super::load::{self, Measured, Pace, Requests};
-use super::report::{Environment, Rounds, SQLITE_DURABILITY, Spread, rounded};
+use super::report::{Environment, Rounds, SQLITE_DURABILITY, Spread, processors, rounded};
 use super::stage::directory;
 use crate::output::{self, Format};
 use crate::private::{DATABASE, PrivateServer};
@@ -196,7 +196,7 @@ fn limits(args: &Args, taken: &Taken, rss: f64) -> Limits {
     let ratio = |a: &str, b: &str| rounded(taken.median(a) / taken.median(b));
     Limits {
         environment: Environment {
-            processors: std::thread::available_parallelism().map_or(0, usize::from),
+            processors: processors(),
             store: format!("SQLite {}", holdfast_sqlite::version()),
             durability: SQLITE_DURABILITY.to_owned(),
             stock: engine::SUPPLY,

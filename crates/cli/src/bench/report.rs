@@ -49,6 +49,11 @@ impl Spread {
     }
 }
 
+/// How many processors there are; 0 if nobody knows.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(0, usize::from)
+}
+
 /// What the embedded store promises.
 pub(crate) const SQLITE_DURABILITY: &str = "journal_mode WAL, synchronous FULL: a flush before every answer";
 

@@ -153,6 +153,7 @@ pub(super) fn spread(mut buckets: Vec<Bucket>, delta: i64) -> Result<Deltas, Sho
     }
     Ok(deltas)
 }
+
 /// Units as a change. Balances are bounded far below the end of an `i64`; one beyond it fits no balance.
 pub(super) fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)

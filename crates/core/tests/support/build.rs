@@ -93,7 +93,7 @@ pub(crate) fn placed(number: u32, lines: &[(&str, u32)]) -> Command {
 }
 
 pub(crate) fn on_order(number: u32, action: OrderAction) -> Command {
-    Command::Order(OrderCommand { order: order_id(number), action, signed: signed(), second: None })
+    Command::Order(OrderCommand::new(order_id(number), action, signed()))
 }
 
 /// A success of the usual price, by the usual provider.

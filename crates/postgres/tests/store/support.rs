@@ -95,7 +95,7 @@ pub(crate) fn place(id: u128, number: u128, account: &str) -> Command {
 }
 
 pub(crate) fn change(order: u128, action: OrderAction) -> Command {
-    Command::Order(OrderCommand { order: OrderId(order), action, signed: signed(), second: None })
+    Command::Order(OrderCommand::new(OrderId(order), action, signed()))
 }
 
 pub(crate) fn bucket(number: u32) -> LockSet {

@@ -94,8 +94,7 @@ pub(crate) async fn approve(
     caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    decide(&app, &caller, &key, Verdict::Approve, body).await?;
-    json(StatusCode::OK, &shown(&app, &*known(&app, &caller, &key).await?))
+    decide_and_show(&app, &caller, &key, Verdict::Approve, body).await
 }
 
 /// Refuses work that waits for a second person: it is never done
@@ -111,8 +110,7 @@ pub(crate) async fn reject(
     caller: Caller,
     body: WriteBody,
 ) -> Result<Response, Problem> {
-    decide(&app, &caller, &key, Verdict::Reject, body).await?;
-    json(StatusCode::OK, &shown(&app, &*known(&app, &caller, &key).await?))
+    decide_and_show(&app, &caller, &key, Verdict::Reject, body).await
 }
 
 /// Agrees to an adjustment
@@ -145,6 +143,18 @@ pub(crate) async fn reject_adjustment(
     body: WriteBody,
 ) -> Result<Response, Problem> {
     decide_adjustment(&app, &caller, &id, Verdict::Reject, body).await
+}
+
+/// Decides; the request as it stands now.
+async fn decide_and_show(
+    app: &App,
+    caller: &Caller,
+    key: &ApprovalKey,
+    verdict: Verdict,
+    body: WriteBody,
+) -> Result<Response, Problem> {
+    decide(app, caller, key, verdict, body).await?;
+    json(StatusCode::OK, &shown(app, &*known(app, caller, key).await?))
 }
 
 async fn decide_adjustment(

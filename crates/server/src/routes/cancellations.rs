@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use holdfast_core::command::{How, OrderAction, Outcome, Signed};
+use holdfast_core::command::{OrderAction, Outcome, Signed};
 use holdfast_core::id::OrderId;
 use holdfast_core::order::Order;
 use holdfast_engine::Engine;
@@ -13,7 +13,7 @@ use holdfast_store::{OrderFilter, Page};
 use holdfast_wire::{CancelOrdersRequest, CancellationsView, Code, RefusedCancelView};
 use tokio::task::JoinSet;
 
-use crate::answer::{json, unexpected};
+use crate::answer::{OrderAnswer, json};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::WriteBody;
@@ -93,22 +93,16 @@ type Joined = Result<(OrderId, Result<Outcome, holdfast_engine::Error>), tokio::
 fn note(joined: Option<Joined>, (cancelled, unchanged, refused): &mut Done) -> Result<(), Problem> {
     let Some(joined) = joined else { return Ok(()) };
     let (id, outcome) = joined.map_err(|_| Problem::unknown(Code::OutcomeUnknown, "send the page again"))?;
-    match outcome? {
-        Outcome::Order { how: How::Created | How::Changed, .. } => *cancelled += 1,
-        Outcome::Order { how: How::Repeated, .. } => *unchanged += 1,
-        Outcome::Refused { refusal, recorded, repeated, order } => {
-            let problem = Problem::refused(&refusal, recorded, repeated, order, Subject::Named);
-            refused
-                .push(RefusedCancelView { order_id: id.to_string(), code: problem.code().as_str().into() });
+    let outcome = outcome?;
+    let is_refused = matches!(outcome, Outcome::Refused { .. });
+    match OrderAnswer::of(outcome, Subject::Named) {
+        Ok(answer) if answer.is_repeat() => *unchanged += 1,
+        Ok(_) => *cancelled += 1,
+        Err(problem) if is_refused => {
+            let code = problem.code().as_str().into();
+            refused.push(RefusedCancelView { order_id: id.to_string(), code });
         }
-        other @ (Outcome::Pool { .. }
-        | Outcome::Adjusted { .. }
-        | Outcome::Transferred { .. }
-        | Outcome::Imported { .. }
-        | Outcome::Proposed { .. }
-        | Outcome::Miss(_)
-        | Outcome::Elsewhere(_)
-        | Outcome::NotDue(_)) => return Err(unexpected(&other)),
+        Err(problem) => return Err(problem),
     }
     Ok(())
 }

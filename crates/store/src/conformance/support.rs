@@ -97,7 +97,7 @@ pub(super) fn placed(place: Place) -> Command {
 }
 
 pub(super) fn change(order: u128, action: OrderAction) -> Command {
-    Command::Order(OrderCommand { order: OrderId(order), action, signed: signed(), second: None })
+    Command::Order(OrderCommand::new(OrderId(order), action, signed()))
 }
 
 pub(super) fn bucket(pool: u128, number: u32) -> BucketKey {

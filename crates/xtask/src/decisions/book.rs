@@ -100,7 +100,7 @@ impl Book {
 
     fn change(&mut self, order: OrderId, action: OrderAction) -> Result<Outcome> {
         let signed = Signed::new("table", "");
-        self.decide(&Command::Order(OrderCommand { order, action, signed, second: None }))
+        self.decide(&Command::Order(OrderCommand::new(order, action, signed)))
     }
 
     pub(super) fn order(&self) -> Result<&Order> {

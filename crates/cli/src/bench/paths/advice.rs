@@ -7,6 +7,9 @@ const SAME: f64 = 0.1;
 
 /// Which path to choose, and why.
 pub(super) fn of_paths(paths: &[Figures]) -> String {
+    // Only what was measured alike is compared: one node, nothing stored before.
+    let alike = |of: &&Figures| of.nodes == 1 && of.stored_orders == 0;
+    let paths: Vec<&Figures> = paths.iter().filter(alike).collect();
     let mut said = Vec::new();
     let hot = |path: &str| {
         let of_path = paths.iter().filter(|of| of.hot && of.path == path);
@@ -30,7 +33,7 @@ pub(super) fn of_paths(paths: &[Figures]) -> String {
             "The difference is within the spread: stay on batched, the default.".to_owned()
         });
     }
-    if let Some(bucket) = more_buckets(paths) {
+    if let Some(bucket) = more_buckets(&paths) {
         said.push(bucket);
     }
     if let Some((queued, accepted)) = hot("queued").and_then(|of| of.accepted_rps.map(|rps| (of, rps))) {
@@ -51,8 +54,8 @@ pub(super) fn of_paths(paths: &[Figures]) -> String {
 }
 
 /// Whether more buckets help on the batched path.
-fn more_buckets(paths: &[Figures]) -> Option<String> {
-    let mut batched: Vec<&Figures> = paths.iter().filter(|of| of.hot && of.path == "batched").collect();
+fn more_buckets(paths: &[&Figures]) -> Option<String> {
+    let mut batched: Vec<_> = paths.iter().filter(|of| of.hot && of.path == "batched").collect();
     batched.sort_by_key(|of| of.buckets);
     let (one, most) = (batched.first()?, batched.last()?);
     if one.buckets == most.buckets {

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use self::measure::{Load, Recovery, Turn, Variant, Waits};
 use super::load::Pace;
-use super::report::{Environment, Rounds, Spread, rounded};
+use super::report::{Environment, Rounds, Spread, processors, rounded};
 use super::stage::{Choice, Stage, directory};
 use super::{engine, floor};
 use crate::database::Url;
@@ -297,7 +297,7 @@ async fn with_stored_orders(args: &Args, stage: &Stage) -> Result<Figures> {
 async fn environment(args: &Args, stage: &Stage) -> Result<Environment> {
     let (store, durability) = stage.describe().await?;
     Ok(Environment {
-        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        processors: processors(),
         store,
         durability,
         stock: engine::SUPPLY,
