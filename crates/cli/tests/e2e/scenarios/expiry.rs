@@ -39,7 +39,7 @@ async fn a_payment_after_the_unit_is_gone_is_due_back_once_and_listed_once(serve
     let pool = http.pool("c", "A", 1, 1).await;
     let first = http.place("c", "X", "A", 1).await.text("id");
     http.wait_for_state(&first, "released").await;
-    let second = http.place("c", "Y", "A", 1).await.text("id");
+    let second = http.accepted(&place_body("c", "Y", "A", 1)).await;
     assert_eq!(http.pay(&second, "y").await.text("disposition"), "applied");
     let late = with(success(&first, "x", "pay-x"), json!({"amount_minor": 1000, "currency": "EUR"}));
     for disposition in ["refund_due", "duplicate", "duplicate", "duplicate"] {
