@@ -16,6 +16,8 @@ const WAITS: [(&str, &str); 4] =
     [("entry", "#8250df"), ("lane", "#0969da"), ("lock", "#bf8700"), ("commit", "#1a7f37")];
 const NAMES_WIDTH: f64 = 190.0;
 const BARS_WIDTH: f64 = 560.0;
+/// What stands behind the bars of waits is longer than a number.
+const WAITS_WIDTH: f64 = 500.0;
 const ROW: f64 = 26.0;
 
 /// The page.
@@ -128,7 +130,7 @@ fn waits(paths: &[Figures]) -> String {
         let top = name(&mut inner, row, &of.name);
         let mut left = NAMES_WIDTH;
         for ((what, colour), part) in WAITS.iter().zip(parts(of)) {
-            let width = part / most * BARS_WIDTH;
+            let width = part / most * WAITS_WIDTH;
             bar(&mut inner, left, top, width, colour, &format!("{what}: {part:.2} ms"));
             left += width;
         }
