@@ -6,6 +6,7 @@
 
 pub mod approval;
 pub mod audit;
+pub mod cache;
 pub mod campaign;
 pub mod case;
 pub mod command;

@@ -5,6 +5,7 @@
 //! in flight) may refuse early or choose a bucket; only the authority says yes.
 
 mod asking;
+mod cache;
 mod catalog;
 mod change;
 mod config;
@@ -31,6 +32,7 @@ mod verdicts;
 mod watch;
 
 pub use asking::{PaymentStatus, StatusQuestion, StatusSource};
+pub use cache::{Accept, Answer, Applied, Cache, CacheError, Credit, Delivery, Position, Seed};
 pub use config::Config;
 pub use engine::Engine;
 pub use error::Error;
