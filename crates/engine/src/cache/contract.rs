@@ -18,6 +18,9 @@ pub struct Accept {
     pub bucket: BucketKey,
     /// The epoch that the node knows as open.
     pub epoch: Epoch,
+    /// The server that the epoch was opened on. Held against the connection that would carry the call, so that
+    /// no server that took over behind the node's back ever takes an order.
+    pub identity: Arc<str>,
     /// The greatest number of an accepted order that this node has seen in the epoch: a cache that is
     /// behind it went back.
     pub seen: u64,
@@ -51,7 +54,8 @@ pub enum Answer {
         accepted: Accepted,
         /// The id that it was accepted with.
         order: OrderId,
-        /// Whether its content is the same.
+        /// Whether its content is the same, field by field as it was sent: a value that is left to the policy
+        /// is not the value that the policy has.
         is_same: bool,
         /// How many wait in the stream.
         backlog: u64,
@@ -61,13 +65,15 @@ pub enum Answer {
         /// What it has left: less than nothing after others took from the authority.
         available: i64,
     },
-    /// The account has as much as it may have, by this bucket's cache alone.
+    /// The account has had as much as it may have, by this bucket's cache alone, which forgets nothing that was
+    /// released or refused since: the authority has the last word.
     AccountLimit,
     /// As many wait as may.
     QueueFull,
     /// The epoch is not open here: another one, draining, or no keys at all.
     NotReady,
-    /// The cache is behind what the node has seen, or keys of it are gone.
+    /// The cache is behind what the node has seen, keys or entries of it are gone, or another server answers:
+    /// the epoch is in doubt.
     WentBack,
 }
 
@@ -97,10 +103,21 @@ pub struct Position {
     pub applied: u64,
     /// The last entry of the stream ever written in the epoch; none: none yet.
     pub last: Option<EntryId>,
+    /// Entries that were settled in the epoch.
+    pub settled: u64,
     /// Entries that wait.
     pub backlog: u64,
     /// Entries that were delivered and not settled.
     pub delivered: u64,
+}
+
+impl Position {
+    /// Whether every accepted order's entry was settled or still waits. If not, some were trimmed, or somebody
+    /// else writes to the stream: orders were accepted that nothing will land.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.accepted == self.settled.saturating_add(self.backlog)
+    }
 }
 
 /// A bucket's new epoch to prepare. It accepts nothing until it is opened.
