@@ -162,13 +162,20 @@ fn text(explanation: &Explanation) -> Result<String> {
 }
 
 fn write_line(out: &mut String, line: &LineView) -> Result<()> {
-    write!(out, "  {}: {} × {} at {}", line.line, line.quantity, line.sku, line.location)?;
+    write!(out, "  {}: {} × {}", line.line, line.quantity, line.sku)?;
+    if let Some(location) = &line.location {
+        write!(out, " at {location}")?;
+    }
     if line.refunded_quantity > 0 {
         write!(out, ", {} refunded", line.refunded_quantity)?;
     }
     writeln!(out)?;
     for part in &line.allocations {
-        writeln!(out, "     {} from pool {} bucket {}", part.quantity, part.pool_id, part.bucket)?;
+        write!(out, "     {}", part.quantity)?;
+        if let (Some(sku), Some(location)) = (&part.sku, &part.location) {
+            write!(out, " × {sku} at {location}")?;
+        }
+        writeln!(out, " from pool {} bucket {}", part.pool_id, part.bucket)?;
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! The routes, one method each.
 
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, BatchView, CampaignView, CancelOrdersRequest, CancelRequest,
-    CancellationsView, CaseView, ChangePoolRequest, ImportView, LedgerEntryView, NotificationView,
-    OpenPoolRequest, OrderView, Page, PaymentAttemptRequest, PaymentNotification, PlaceBatchRequest,
-    PlaceOrderRequest, PoolView, PutCampaignRequest, RefundRequest, ResolveCaseRequest, ResolveOrderRequest,
+    AdjustPoolRequest, AdjustmentView, BatchView, BundleView, CampaignView, CancelOrdersRequest,
+    CancelRequest, CancellationsView, CaseView, ChangePoolRequest, ImportView, LedgerEntryView,
+    LocationsView, NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest,
+    PaymentNotification, PlaceBatchRequest, PlaceOrderRequest, PoolView, PutBundleRequest,
+    PutCampaignRequest, PutLocationsRequest, RefundRequest, ResolveCaseRequest, ResolveOrderRequest,
     SettlementView, SweepRequest, SwitchRequest, TransferRequest, TransferView,
 };
 use reqwest::Method;
@@ -37,6 +38,35 @@ impl Client {
     /// What became of a campaign's stock, exact as of a ledger position.
     pub async fn settlement(&self, id: &str) -> Result<SettlementView, Error> {
         self.get(&["campaigns", id, "settlement"], &[]).await
+    }
+
+    /// Where lines that name no location are taken from.
+    pub async fn locations(&self, campaign: &str) -> Result<LocationsView, Error> {
+        self.get(&["campaigns", campaign, "locations"], &[]).await
+    }
+
+    /// Sets where lines that name no location are taken from.
+    pub async fn put_locations(
+        &self,
+        campaign: &str,
+        request: &PutLocationsRequest,
+    ) -> Result<LocationsView, Error> {
+        Ok(self.write(Method::PUT, &["campaigns", campaign, "locations"], request).await?.value)
+    }
+
+    /// A bundle, with how many could be sold, for display.
+    pub async fn bundle(&self, campaign: &str, sku: &str) -> Result<BundleView, Error> {
+        self.get(&["bundles", campaign, sku], &[]).await
+    }
+
+    /// Makes (201) or changes (200) a bundle.
+    pub async fn put_bundle(
+        &self,
+        campaign: &str,
+        sku: &str,
+        request: &PutBundleRequest,
+    ) -> Result<Answer<BundleView>, Error> {
+        self.write(Method::PUT, &["bundles", campaign, sku], request).await
     }
 
     /// Sets a switch of a campaign.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::assortment::Assortment;
 use crate::id::{CampaignId, LimitName};
 use crate::limit::{Ceilings, Limits};
 use crate::time::Timestamp;
@@ -176,6 +177,8 @@ pub struct Campaign {
     pub switches: Switches,
     /// The most that its limits ever allowed.
     pub ceilings: Ceilings,
+    /// What it offers besides its pools.
+    pub assortment: Assortment,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.

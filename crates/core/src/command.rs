@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::approval::{Approval, ApprovalKey, DecideApproval};
+use crate::assortment::MakeUp;
 use crate::id::{
     Account, AdjustmentId, AttemptId, CampaignId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
     Sku, SweepId, TransferId,
@@ -43,10 +44,12 @@ pub enum Command {
 pub struct PlaceLine {
     /// What is bought.
     pub sku: Sku,
-    /// Where from.
-    pub location: Location,
-    /// The pool that (campaign, SKU, location) names.
+    /// Where from, if the client said so.
+    pub location: Option<Location>,
+    /// The pool that (campaign, SKU, location) names; of a line that is made up, the first of its pools.
     pub pool: PoolId,
+    /// What it is made of, if it is a bundle or may take from other places than `main` or the one that was sent.
+    pub made_of: Option<Arc<MakeUp>>,
     /// How many units.
     pub quantity: u32,
 }
@@ -74,6 +77,8 @@ pub struct Place {
     pub route: u64,
     /// Whether a refusal of a kind that is recorded may be recorded (writes are bounded).
     pub record_refusals: bool,
+    /// The version of the campaign's assortment by which lines were made up; none if no line depends on it.
+    pub assortment: Option<u64>,
     /// The queue of the bucket that takes the order in, which is then its home. None: decide at once.
     pub intake: Option<BucketKey>,
 }
@@ -368,6 +373,8 @@ pub enum Outcome {
     Miss(Vec<PoolId>),
     /// The command needs buckets that the batch did not lock: all of these pools.
     Elsewhere(Vec<PoolId>),
+    /// The campaign's assortment is not the one by which the command was made up. Nothing was done.
+    Outdated,
     /// There is nothing due before this time; none if nothing will be.
     NotDue(Option<Timestamp>),
 }
@@ -390,6 +397,7 @@ impl Outcome {
             | Self::Proposed { .. }
             | Self::Miss(_)
             | Self::Elsewhere(_)
+            | Self::Outdated
             | Self::NotDue(_) => None,
         }
     }

@@ -111,6 +111,16 @@ text_id! {
     LimitKey,
 }
 
+/// The location of whoever names none, and the whole location order of a campaign that has set none.
+pub const MAIN_LOCATION: &str = "main";
+
+impl Location {
+    /// [`MAIN_LOCATION`].
+    pub fn main() -> Self {
+        Self(Arc::from(MAIN_LOCATION))
+    }
+}
+
 macro_rules! number_id {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*

@@ -153,6 +153,8 @@ pub enum RowRefusal {
         /// Its supply now.
         supply: u64,
     },
+    /// The SKU is a bundle: it has no stock of its own.
+    Bundle,
     /// So many units are not there to be taken away.
     StockInUse(Shortage),
     /// The campaign or the pool is frozen, and units would leave.

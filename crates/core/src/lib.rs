@@ -5,6 +5,7 @@
 //! [`decide::decide`], so there is one place where stock can change.
 
 pub mod approval;
+pub mod assortment;
 pub mod audit;
 pub mod cache;
 pub mod campaign;

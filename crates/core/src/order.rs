@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::assortment::MakeUp;
 use crate::campaign::spelled;
 use crate::id::{
     Account, AttemptId, EventId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider, RefundId, Sku,
@@ -124,10 +125,12 @@ impl Allocation {
 pub struct Line {
     /// What is bought.
     pub sku: Sku,
-    /// Where from.
-    pub location: Location,
-    /// The pool that (campaign, SKU, location) names.
+    /// Where from, if the client said so.
+    pub location: Option<Location>,
+    /// The pool that (campaign, SKU, location) names; of a line that is made up, the first of its pools.
     pub pool: PoolId,
+    /// What it is made of, if it is a bundle or may take from other places than `main` or the one that was sent.
+    pub made_of: Option<Arc<MakeUp>>,
     /// Units asked for when the order was placed: part of the content bound to the key.
     pub placed_quantity: u32,
     /// Units now, after reductions.
@@ -136,6 +139,20 @@ pub struct Line {
     pub refunded: u32,
     /// Which stock it holds or bought.
     pub allocations: Vec<Allocation>,
+}
+
+impl Line {
+    /// Every pool that it may take from.
+    pub fn pools(&self) -> impl Iterator<Item = PoolId> {
+        let own = self.made_of.is_none().then_some(self.pool);
+        own.into_iter().chain(self.made_of.iter().flat_map(|made_of| made_of.pools()))
+    }
+
+    /// Units of stock that it stands for: those of its bundles, one by one, less what was refunded.
+    pub fn units(&self) -> u64 {
+        let each = self.made_of.as_ref().map_or(1, |made_of| made_of.units());
+        u64::from(self.quantity.saturating_sub(self.refunded)).saturating_mul(each)
+    }
 }
 
 /// A payment that the client has begun.
@@ -334,7 +351,7 @@ pub struct Order {
 /// What an order counts for against limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Units held, in review or sold and not refunded.
+    /// Units of stock held, in review or sold and not refunded: a bundle counts as all that it is made of.
     pub units: u64,
     /// Orders held or in review.
     pub open_holds: u64,
@@ -344,6 +361,11 @@ impl Order {
     /// Every allocation of every line.
     pub fn allocations(&self) -> impl Iterator<Item = &Allocation> {
         self.lines.iter().flat_map(|line| &line.allocations)
+    }
+
+    /// Every pool that its lines may take from.
+    pub fn pools(&self) -> impl Iterator<Item = PoolId> {
+        self.lines.iter().flat_map(Line::pools)
     }
 
     /// The buckets that a transition of this order may touch: home and allocations, ascending.
@@ -356,12 +378,10 @@ impl Order {
 
     /// What the order counts for against limits. Refunded and released units count no more.
     pub fn usage(&self) -> Usage {
-        let units = |line: &Line| u64::from(line.quantity.saturating_sub(line.refunded));
+        let units = || self.lines.iter().map(Line::units).sum();
         match self.state {
-            State::Held | State::InReview => {
-                Usage { units: self.lines.iter().map(units).sum(), open_holds: 1 }
-            }
-            State::Sold => Usage { units: self.lines.iter().map(units).sum(), open_holds: 0 },
+            State::Held | State::InReview => Usage { units: units(), open_holds: 1 },
+            State::Sold => Usage { units: units(), open_holds: 0 },
             State::Queued | State::Refunded | State::Released | State::Failed => Usage::default(),
         }
     }

@@ -214,6 +214,8 @@ impl<'a> Needs<'a> {
                     needs.queues.insert(intake.pool);
                 }
                 needs.pools.extend(place.lines.iter().map(|line| line.pool));
+                let made_of = place.lines.iter().filter_map(|line| line.made_of.as_ref());
+                needs.pools.extend(made_of.flat_map(|made_of| made_of.pools()));
             }
             Command::Order(command) => {
                 needs.orders.insert(command.order);

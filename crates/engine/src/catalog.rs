@@ -12,6 +12,7 @@ use holdfast_store::{CatalogChanges, Error, Page, PoolFilter, PoolRow, Store};
 use tokio::time::MissedTickBehavior;
 
 use crate::engine::Engine;
+use crate::offers::Offers;
 
 type Address = (CampaignId, Sku, Location);
 
@@ -83,6 +84,8 @@ impl Drop for Placing {
 pub(crate) struct Catalog {
     campaigns: RwLock<HashMap<CampaignId, Arc<Campaign>>>,
     pools: RwLock<HashMap<Address, Arc<PoolEntry>>>,
+    /// How lines are served that are bundles or have a choice of places; made of the rest.
+    pub(crate) offers: Offers,
     /// Every change up to this version of the authority's catalog is known; held while more are read.
     version: tokio::sync::Mutex<Option<u64>>,
 }
@@ -116,6 +119,9 @@ impl Catalog {
             drop(kept);
             changed.iter().for_each(|row| self.keep_pool(row));
             pools.extend(changed);
+            if is_other_policy || !pools.is_empty() {
+                self.offers.forget_all();
+            }
             if !more {
                 return Ok((is_other_policy, pools));
             }

@@ -146,7 +146,7 @@ fn locks_of(order: &Arc<Order>, action: &OrderAction) -> LockSet {
             | OrderAction::Expire => false,
         };
     if may_retake {
-        locks.pools.extend(order.lines.iter().map(|line| line.pool));
+        locks.pools.extend(order.pools());
     }
     locks
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
-use holdfast_core::command::Outcome;
+use holdfast_core::command::{How, Outcome};
 use holdfast_core::id::PoolId;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::NodeMetrics;
 use holdfast_store::{
-    CreateKey, KeyRefusal, KeyRow, Page, PoolRow, PutCampaign, ResolveCase, RevokeKey, Store, SwitchCampaign,
+    CreateKey, KeyRefusal, KeyRow, Page, PoolRow, PutAssortment, PutCampaign, ResolveCase, RevokeKey, Store,
+    SwitchCampaign,
 };
 use tokio::sync::Semaphore;
 
@@ -156,6 +157,17 @@ impl Engine {
     pub async fn put_campaign(&self, put: PutCampaign) -> Result<(Arc<Campaign>, bool), Error> {
         self.check_running()?;
         let put = self.shared.store.put_campaign(put).await?;
+        self.catalog_changed().await;
+        Ok(put)
+    }
+
+    /// Changes a campaign's location order or a bundle: from its answer on no node sells by what was before.
+    pub async fn put_assortment(
+        &self,
+        put: PutAssortment,
+    ) -> Result<Result<(Arc<Campaign>, How), Refusal>, Error> {
+        self.check_running()?;
+        let put = self.shared.store.put_assortment(put).await?;
         self.catalog_changed().await;
         Ok(put)
     }

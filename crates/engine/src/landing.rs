@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use holdfast_core::command::{Command, OrderAction, OrderCommand, Outcome, Signed};
-use holdfast_core::id::OrderId;
-use holdfast_core::order::State;
+use holdfast_core::id::{Location, OrderId};
+use holdfast_core::order::{Line, State};
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
 use holdfast_store::{Lease, Page};
@@ -267,6 +267,7 @@ impl Engine {
                 | Outcome::Proposed { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
+                | Outcome::Outdated
                 | Outcome::NotDue(_),
             )
             | Err(_) => {
@@ -280,13 +281,18 @@ impl Engine {
     /// The bucket had too little: a bounded number of others, then all of the pools, as for a place.
     async fn land_elsewhere(&self, id: OrderId, home: BucketKey) -> Result<Outcome, Error> {
         let Some(order) = self.store().order(id).await? else { return Err(Error::OutcomeUnknown) };
-        let in_one_pool = order.lines.iter().all(|line| line.pool == home.pool);
+        let in_one_pool = order.pools().all(|pool| pool == home.pool);
         let (campaign, first) = (&order.key.campaign, order.lines.first());
-        if let Some(line) = first.filter(|_| in_one_pool)
-            && let Some(entry) =
-                self.shared.catalog.pool(self.store(), campaign, &line.sku, &line.location).await?
+        let address = first.filter(|_| in_one_pool).and_then(|line| match &line.made_of {
+            None => Some((line.sku.clone(), line.location.clone().unwrap_or_else(Location::main))),
+            Some(made_of) => {
+                made_of.source_of(home.pool).map(|(part, source)| (part.sku.clone(), source.location.clone()))
+            }
+        });
+        if let Some((sku, location)) = address
+            && let Some(entry) = self.shared.catalog.pool(self.store(), campaign, &sku, &location).await?
         {
-            let units = order.lines.iter().map(|line| u64::from(line.quantity)).sum();
+            let units = order.lines.iter().map(Line::units).sum();
             let ticket = stable_hash(order.key.order_no.as_str());
             let mut tried = vec![home.number];
             for _ in 0..self.shared.config.probes_max {
@@ -302,7 +308,7 @@ impl Engine {
                 tried.push(number);
             }
         }
-        let pools = order.lines.iter().map(|line| line.pool).collect();
+        let pools = order.pools().collect();
         let all = LockSet { pools, ..LockSet::default() };
         self.change_under(land(id), all).await
     }

@@ -19,6 +19,7 @@ mod keys;
 mod landing;
 mod lanes;
 mod measure;
+mod offers;
 mod place;
 mod pools;
 mod queue;
@@ -29,6 +30,7 @@ mod routing;
 mod shelf;
 mod timer;
 mod verdicts;
+mod wanted;
 mod watch;
 
 pub use asking::{PaymentStatus, StatusQuestion, StatusSource};

@@ -3,40 +3,41 @@
 //! The key is looked up before every refusal, so the holder of the last unit who lost the answer gets it
 //! again, also when the shelf is empty.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Instant;
 
+use holdfast_core::assortment::SOURCES_MAX;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{Command, How, Outcome, Place, PlaceLine};
 use holdfast_core::decide::{refusal_of_status, repeated};
-use holdfast_core::id::{Location, OrderId, PoolId, Sku};
+use holdfast_core::id::{OrderId, PoolId};
 use holdfast_core::limit::LimitKeys;
-use holdfast_core::order::{Order, Shortage, State};
+use holdfast_core::order::{Order, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::{BucketKey, Path};
 use holdfast_metrics::Overload;
 
 use crate::catalog::PoolEntry;
+use crate::change::lane_of;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::inflight::Entered;
 use crate::keys::stable_hash;
 use crate::lanes::{Class, LaneKey};
+use crate::offers::Served;
 use crate::refusals::Reserved;
 use crate::request::PlaceRequest;
 use crate::routing;
 use crate::verdicts::Wish;
+use crate::wanted::{Asking, ServedLines, Wanted};
 
 /// Beyond so many lines an order goes by the wide lane: it would hold up the others of its bucket.
 const LANE_LINES_MAX: usize = 50;
-/// How often an order over several pools may miss before it locks all of them, and how often a pool may grow
-/// while all of it is being locked.
+/// How often an order over several pools may miss before it locks all of them, how often a pool may grow
+/// while all of it is being locked, and how often an assortment may change while an order is made up by it.
 const WIDE_ROUNDS_MAX: usize = 3;
-
-/// The pools that an order's lines name.
-type Pools<'r> = BTreeMap<(&'r Sku, &'r Location), Arc<PoolEntry>>;
 
 /// A request with its keys hashed.
 #[derive(Debug, Clone, Copy)]
@@ -46,21 +47,18 @@ struct Asked<'r> {
 }
 
 impl<'r> Asked<'r> {
-    fn wish<'a>(&'a self, campaign: &'a Campaign) -> Wish<'a> {
-        let units = self.request.lines.iter().map(|line| u64::from(line.quantity)).sum();
+    /// With the units of stock that its lines stand for.
+    fn wish<'a>(&'a self, campaign: &'a Campaign, served: &ServedLines<'_>) -> Wish<'a> {
+        let units = self.request.lines.iter().map(|line| {
+            let each = match served.get(&(&line.sku, line.location.as_ref())) {
+                Some(Served::Offer(offer)) => offer.made_of.units(),
+                Some(Served::Pool(_)) | None => 1,
+            };
+            u64::from(line.quantity).saturating_mul(each)
+        });
+        let units = units.sum();
         Wish { campaign, account: &self.request.account, keys: self.limit_keys, units }
     }
-}
-
-/// What an order asks of one pool.
-#[derive(Debug)]
-struct Wanted {
-    entry: Arc<PoolEntry>,
-    /// What draws its bucket.
-    ticket: u64,
-    units: u64,
-    /// The pool's last line, from 1.
-    line: u32,
 }
 
 impl Engine {
@@ -109,7 +107,7 @@ impl Engine {
                     }
                 }
             };
-            let outcome = self.place_first(asked, wants_queue).await?;
+            let outcome = self.place_up_to_date(asked, wants_queue).await?;
             if let Some(order) = outcome.order() {
                 guard.found(order);
             }
@@ -121,9 +119,8 @@ impl Engine {
     /// the order's lane like any place, where it raises a case.
     async fn repeat(&self, asked: Asked<'_>, order: Arc<Order>) -> Result<Outcome, Error> {
         let campaign = self.shared.catalog.campaign(self.store(), &asked.request.key.campaign).await?;
-        let policy = campaign.map(|c| c.policy.clone()).unwrap_or_default();
-        let place = self.to_place(asked, &BTreeMap::new(), false);
-        let outcome = repeated(&place, Arc::clone(&order), &policy);
+        let place = self.to_place(asked, &ServedLines::new(), false);
+        let outcome = repeated(&place, Arc::clone(&order), campaign.as_deref());
         let is_mismatch = matches!(outcome, Outcome::Refused { refusal: Refusal::OrderMismatch(_), .. });
         match order.home.filter(|_| is_mismatch && order.has_stock()) {
             Some(home) => {
@@ -134,35 +131,70 @@ impl Engine {
         }
     }
 
+    /// Places by the campaign's assortment as it is now: a node that has not heard of a change is told by the
+    /// authority, and looks.
+    async fn place_up_to_date(&self, asked: Asked<'_>, wants_queue: bool) -> Result<Outcome, Error> {
+        for _ in 0..WIDE_ROUNDS_MAX {
+            let outcome = self.place_first(asked, wants_queue).await?;
+            if !matches!(outcome, Outcome::Outdated) {
+                return Ok(outcome);
+            }
+            self.refresh_catalog().await?;
+        }
+        self.shared.metrics.overloads.of(Overload::Rounds).inc();
+        Err(Error::Overloaded)
+    }
+
+    /// How each line is served, or why the order cannot be.
+    async fn served<'r>(
+        &self,
+        request: &'r PlaceRequest,
+        campaign: &Campaign,
+    ) -> Result<Result<ServedLines<'r>, Refusal>, Error> {
+        let mut all = ServedLines::new();
+        let mut sources = 0_usize;
+        for (line, number) in request.lines.iter().zip(1_u32..) {
+            let address = (&line.sku, line.location.as_ref());
+            let served = match all.entry(address) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let (store, (sku, location)) = (self.store(), address);
+                    let found = self.shared.catalog.served(store, campaign, sku, location).await?;
+                    let Some(served) = found else { return Ok(Err(Refusal::UnknownSku { line: number })) };
+                    new.insert(served)
+                }
+            };
+            if let Served::Offer(offer) = served {
+                sources = sources.saturating_add(offer.made_of.pools().count());
+            }
+        }
+        if sources > SOURCES_MAX {
+            return Ok(Err(Refusal::InvalidValue {
+                pointer: "/lines".into(),
+                why: "take from too many pools together; place several orders",
+            }));
+        }
+        Ok(Ok(all))
+    }
+
     async fn place_first(&self, asked: Asked<'_>, wants_queue: bool) -> Result<Outcome, Error> {
         let request = asked.request;
         let Some(campaign) = self.shared.catalog.campaign(self.store(), &request.key.campaign).await? else {
             return Ok(Outcome::refused(Refusal::UnknownCampaign));
         };
-        let mut pools = BTreeMap::new();
-        for (line, number) in request.lines.iter().zip(1_u32..) {
-            let address = (&line.sku, &line.location);
-            if pools.contains_key(&address) {
-                continue;
-            }
-            let found =
-                self.shared.catalog.pool(self.store(), &campaign.id, &line.sku, &line.location).await?;
-            match found {
-                Some(entry) if !entry.retired => pools.insert(address, entry),
-                Some(_) | None => {
-                    return self.refuse_early(asked, Refusal::UnknownSku { line: number }).await;
-                }
-            };
-        }
-        let (wanted, wish) = (self.wanted(request, &pools), asked.wish(&campaign));
-        if let Some(refusal) = self.early_refusal(&wish, &wanted) {
+        let served = match self.served(request, &campaign).await? {
+            Ok(served) => served,
+            Err(refusal) => return self.refuse_early(asked, refusal).await,
+        };
+        let (asking, wish) = (self.asking(request, &served), asked.wish(&campaign, &served));
+        if let Some(refusal) = self.early_refusal(&wish, request, &served, &asking) {
             if matches!(refusal, Refusal::SoldOut(_)) {
                 self.shared.metrics.hint_refusals.inc();
             }
             return self.refuse_early(asked, refusal).await;
         }
         let enter = |want: &Wanted| want.entry.traffic.enter(want.entry.max_concurrency);
-        let Some(_placing) = wanted.iter().map(enter).collect::<Option<Vec<_>>>() else {
+        let Some(_placing) = asking.pools.iter().map(enter).collect::<Option<Vec<_>>>() else {
             self.shared.metrics.overloads.of(Overload::PoolConcurrency).inc();
             return self.known_or(asked, Err(Error::Overloaded)).await;
         };
@@ -173,11 +205,13 @@ impl Engine {
             self.store().now(),
             self.shared.config.recorded_refusals_per_minute,
         );
-        let mut place = self.to_place(asked, &pools, reserved.is_some());
-        place.intake = self.intake(&wanted, wants_queue);
+        let mut place = self.to_place(asked, &served, reserved.is_some());
+        let depends = |line: &PlaceLine| line.location.is_none() || line.made_of.is_some();
+        place.assortment = place.lines.iter().any(depends).then_some(campaign.assortment.version);
+        place.intake = self.intake(&asking, wants_queue);
         let verdict = self.shared.verdicts.ask(&wish);
         // Without an outcome it may have been recorded: then the reservation stays.
-        let outcome = self.take(Arc::new(place), &wanted).await?;
+        let outcome = self.take(Arc::new(place), &asking).await?;
         if let Outcome::Refused { refusal, repeated: false, .. } = &outcome {
             self.shared.verdicts.keep(&wish, &verdict, refusal, self.store().now());
         } else if let Outcome::Order { how: How::Created, .. } = &outcome {
@@ -189,30 +223,17 @@ impl Engine {
 
     /// What can be refused without a transaction, if the key is new: the window, a limit that was just reached,
     /// and the sold-out hint.
-    fn early_refusal(&self, wish: &Wish<'_>, wanted: &[Wanted]) -> Option<Refusal> {
+    fn early_refusal(
+        &self,
+        wish: &Wish<'_>,
+        request: &PlaceRequest,
+        served: &ServedLines<'_>,
+        asking: &Asking,
+    ) -> Option<Refusal> {
         let now = self.store().now();
         let refusal = refusal_of_status(wish.campaign.status(now));
-        if let Some(refusal) = refusal.or_else(|| self.shared.verdicts.refusal(wish, now)) {
-            return Some(refusal);
-        }
-        let mut short: Option<Shortage> = None;
-        for want in wanted {
-            let Some((available, as_of)) = self.shared.shelf.remaining(want.entry.id, want.entry.buckets())
-            else {
-                continue;
-            };
-            if available >= want.units || short.is_some_and(|known| known.line < want.line) {
-                continue;
-            }
-            // Somebody is being refused by what was seen: it is read anew, once, and never lapses into
-            // letting orders through to find out.
-            if self.is_old(as_of, now) && self.shared.shelf.begin_refresh(want.entry.id) {
-                let (engine, pool) = (self.clone(), want.entry.id);
-                tokio::spawn(async move { engine.refresh(pool).await });
-            }
-            short = Some(Shortage { line: want.line, requested: want.units, available });
-        }
-        short.map(Refusal::SoldOut)
+        let refusal = refusal.or_else(|| self.shared.verdicts.refusal(wish, now));
+        refusal.or_else(|| self.short(request, served, asking).map(Refusal::SoldOut))
     }
 
     async fn refuse_early(&self, asked: Asked<'_>, refusal: Refusal) -> Result<Outcome, Error> {
@@ -237,7 +258,7 @@ impl Engine {
         }
     }
 
-    fn to_place(&self, asked: Asked<'_>, pools: &Pools<'_>, record_refusals: bool) -> Place {
+    fn to_place(&self, asked: Asked<'_>, served: &ServedLines<'_>, record_refusals: bool) -> Place {
         let (shared, request) = (&self.shared, asked.request);
         Place {
             id: OrderId(shared.ids.next()),
@@ -246,11 +267,19 @@ impl Engine {
             lines: request
                 .lines
                 .iter()
-                .map(|line| PlaceLine {
-                    sku: line.sku.clone(),
-                    location: line.location.clone(),
-                    pool: pools.get(&(&line.sku, &line.location)).map_or(PoolId(0), |entry| entry.id),
-                    quantity: line.quantity,
+                .map(|line| {
+                    let (pool, made_of) = match served.get(&(&line.sku, line.location.as_ref())) {
+                        Some(Served::Pool(entry)) => (Some(entry.id), None),
+                        Some(Served::Offer(offer)) => (offer.made_of.pools().next(), Some(&offer.made_of)),
+                        None => (None, None),
+                    };
+                    PlaceLine {
+                        sku: line.sku.clone(),
+                        location: line.location.clone(),
+                        pool: pool.unwrap_or(PoolId(0)),
+                        made_of: made_of.cloned(),
+                        quantity: line.quantity,
+                    }
                 })
                 .collect(),
             hold_seconds: request.hold_seconds,
@@ -259,31 +288,33 @@ impl Engine {
             metadata: request.metadata.clone(),
             route: stable_hash(request.key.order_no.as_str()),
             record_refusals,
+            assortment: None,
             intake: None,
         }
     }
 
     /// Takes stock through the lanes.
-    async fn take(&self, place: Arc<Place>, wanted: &[Wanted]) -> Result<Outcome, Error> {
+    async fn take(&self, place: Arc<Place>, asking: &Asking) -> Result<Outcome, Error> {
         if let Some(intake) = place.intake {
             return self.take_in(place, intake.pool).await;
         }
-        match wanted {
+        match asking.pools.as_slice() {
+            _ if !asking.choices.is_empty() => self.take_from_many(place, asking).await,
             [want] if place.lines.len() <= LANE_LINES_MAX => self.take_from_one(place, want).await,
             [want] => {
                 self.take_whole(place, LaneKey::Pool(want.entry.id), LockSet::pool(want.entry.id)).await
             }
-            _ => self.take_from_many(place, wanted).await,
+            _ => self.take_from_many(place, asking).await,
         }
     }
 
     /// The bucket into whose queue an order goes, if it goes into one: of its first pool that queues.
-    fn intake(&self, wanted: &[Wanted], wants_queue: bool) -> Option<BucketKey> {
+    fn intake(&self, asking: &Asking, wants_queue: bool) -> Option<BucketKey> {
         let queues = |want: &&Wanted| match want.entry.path {
             Path::Queued => true,
             Path::Direct | Path::Batched | Path::Cached => wants_queue,
         };
-        let want = wanted.iter().find(queues)?;
+        let want = asking.pools.iter().filter(queues).min_by_key(|want| want.place)?;
         let PoolEntry { id: pool, weights, .. } = &*want.entry;
         let pool = *pool;
         let routed = || routing::choose(weights, want.ticket, &[], |_| true);
@@ -304,6 +335,7 @@ impl Engine {
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
             | Outcome::Proposed { .. }
+            | Outcome::Outdated
             | Outcome::NotDue(_)) => Ok(outcome),
         }
     }
@@ -335,22 +367,21 @@ impl Engine {
         self.take_whole(place, LaneKey::Pool(pool), LockSet::pool(pool)).await
     }
 
-    /// Several pools: the routed bucket of each first, then all buckets of the pools that missed.
-    async fn take_from_many(&self, place: Arc<Place>, wanted: &[Wanted]) -> Result<Outcome, Error> {
-        let mut locks = LockSet::default();
-        for want in wanted {
-            let pool = want.entry.id;
-            match self.shared.shelf.choose(pool, &want.entry.weights, want.units, want.ticket, &[]) {
-                Some(number) => locks.buckets.insert(BucketKey { pool, number }),
-                None => locks.pools.insert(pool),
-            };
-        }
+    /// Several pools: what may suffice first, then all buckets of the pools that missed.
+    async fn take_from_many(&self, place: Arc<Place>, asking: &Asking) -> Result<Outcome, Error> {
+        let mut locks = self.first_locks(asking);
         for _ in 0..WIDE_ROUNDS_MAX {
-            let outcome = self.take_wide(Arc::clone(&place), LaneKey::Node, locks.clone()).await?;
+            let mut lane = if place.lines.len() <= LANE_LINES_MAX { lane_of(&locks) } else { LaneKey::Node };
+            if let LaneKey::Bucket(bucket) = lane
+                && asking.is_direct(bucket.pool)
+            {
+                lane = LaneKey::Direct(bucket);
+            }
+            let outcome = self.take_wide(Arc::clone(&place), lane, locks.clone()).await?;
             let (Outcome::Miss(pools) | Outcome::Elsewhere(pools)) = outcome else { return Ok(outcome) };
             locks.pools.extend(pools);
         }
-        locks.pools.extend(wanted.iter().map(|want| want.entry.id));
+        locks.pools.extend(asking.pools.iter().map(|want| want.entry.id));
         self.take_whole(place, LaneKey::Node, locks).await
     }
 
@@ -368,24 +399,6 @@ impl Engine {
 
     async fn take_wide(&self, place: Arc<Place>, lane: LaneKey, locks: LockSet) -> Result<Outcome, Error> {
         self.shared.lanes.run(lane, Class::Placing, Command::Place(place), locks).await
-    }
-
-    /// What an order asks of each pool. Lines of one pool count together.
-    fn wanted(&self, request: &PlaceRequest, pools: &Pools<'_>) -> Vec<Wanted> {
-        let mut wanted: BTreeMap<PoolId, Wanted> = BTreeMap::new();
-        for (line, number) in request.lines.iter().zip(1_u32..) {
-            if let Some(entry) = pools.get(&(&line.sku, &line.location)) {
-                let want = wanted.entry(entry.id).or_insert_with(|| Wanted {
-                    entry: Arc::clone(entry),
-                    ticket: self.ticket(entry, request),
-                    units: 0,
-                    line: 0,
-                });
-                want.units = want.units.saturating_add(u64::from(line.quantity));
-                want.line = number;
-            }
-        }
-        wanted.into_values().collect()
     }
 
     /// What the node remembers of a placed order.

@@ -215,6 +215,7 @@ impl Queues {
             | Outcome::Proposed { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
+            | Outcome::Outdated
             | Outcome::NotDue(_) => None,
         });
         for (order, how) in orders {

@@ -138,6 +138,7 @@ mod tests {
             policy,
             switches: Switches::default(),
             ceilings: Ceilings::default(),
+            assortment: Default::default(),
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         }

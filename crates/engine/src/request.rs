@@ -12,8 +12,8 @@ use holdfast_core::time::Timestamp;
 pub struct RequestedLine {
     /// What is bought.
     pub sku: Sku,
-    /// Where from; `main` if the client named none.
-    pub location: Location,
+    /// Where from; none: by the campaign's location order.
+    pub location: Option<Location>,
     /// How many units.
     pub quantity: u32,
 }

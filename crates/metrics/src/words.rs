@@ -183,6 +183,7 @@ const fn of_row(why: &RowRefusal) -> Code {
         RowRefusal::StockInUse(_) => Code::StockInUse,
         RowRefusal::Frozen => Code::Frozen,
         RowRefusal::OpenedOtherwise { .. }
+        | RowRefusal::Bundle
         | RowRefusal::TooMuch
         | RowRefusal::CorrectedSince(_)
         | RowRefusal::NeedsApproval { .. } => Code::Conflict,
@@ -265,6 +266,7 @@ pub(crate) fn code_of(outcome: &Outcome) -> Option<Code> {
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_) => None,
     }
 }

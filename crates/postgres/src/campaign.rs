@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Campaign, Policy, Switches};
-use holdfast_core::id::{CampaignId, OrderId};
+use holdfast_core::command::How;
+use holdfast_core::id::{CampaignId, OrderId, Sku};
 use holdfast_core::limit::{Ceilings, Recount, Void};
 use holdfast_core::refusal::Refusal;
 use holdfast_store::rows::{self as row, integer};
-use holdfast_store::{Act, Error, PutCampaign, SwitchCampaign};
+use holdfast_store::{Act, Error, PutAssortment, PutCampaign, SwitchCampaign};
 use tokio_postgres::types::Type;
 
 use crate::call::{Work, rows};
@@ -207,6 +208,42 @@ async fn count(
         after = last.id;
         orders.iter().for_each(|order| recount.order(order));
     }
+}
+
+impl Work for PutAssortment {
+    type Output = Result<(Arc<Campaign>, How), Refusal>;
+
+    async fn run(&self, connection: &Connection, inner: &Inner) -> Result<Self::Output, Fault> {
+        let Some(mut campaign) = locked(connection, &self.campaign).await? else {
+            return Ok(Err(Refusal::UnknownCampaign));
+        };
+        let has_pool = match self.bundle() {
+            Some(sku) => has_pool(connection, &self.campaign, sku).await?,
+            None => false,
+        };
+        let (after, how) = match self.onto(&campaign, has_pool) {
+            Ok(done) => done,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if how != How::Repeated {
+            let now = inner.time(connection).await?;
+            let sql = "UPDATE campaign SET assortment = $2, updated_at = $3 WHERE id = $1";
+            let assortment = row::write_assortment(&after).map_err(Fault::Refused)?;
+            let columns: [Param<'_>; 3] = [&campaign.id.as_str(), &assortment, &now.0];
+            rows(connection, sql, &columns, &[Type::TEXT, Type::TEXT, Type::INT8]).await?;
+            acts::record(connection, &Act::put_assortment(self), now).await?;
+            catalog::campaign_changed(connection, &campaign.id).await?;
+            (campaign.assortment, campaign.updated_at) = (after, now);
+        }
+        Ok(Ok((Arc::new(campaign), how)))
+    }
+}
+
+async fn has_pool(connection: &Connection, campaign: &CampaignId, sku: &Sku) -> Result<bool, Fault> {
+    let sql = "SELECT id FROM pool WHERE campaign_id = $1 AND sku = $2 LIMIT 1";
+    let found =
+        rows(connection, sql, &[&campaign.as_str(), &sku.as_str()], &[Type::TEXT, Type::TEXT]).await?;
+    Ok(!found.is_empty())
 }
 
 impl Work for SwitchCampaign {

@@ -65,6 +65,10 @@ static ADDRESSES: Sql = Sql::new(
      pool.campaign_id = wanted.campaign_id AND pool.sku = wanted.sku AND pool.location = wanted.location",
     &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 );
+/// Whether a SKU is a bundle and whether it has a pool are in rows of their own: whoever opens a pool keeps the
+/// campaign from changing, or each of two could find that the other is not there.
+static KEEP_CAMPAIGNS: Sql =
+    Sql::new("SELECT id FROM campaign WHERE id = ANY ($1) ORDER BY id FOR SHARE", &[Type::TEXT_ARRAY]);
 static POOLS: Sql = Sql::new("SELECT * FROM pool WHERE id = ANY ($1)", &[Type::UUID_ARRAY]);
 static CAMPAIGNS: Sql = Sql::new(
     "SELECT * FROM campaign WHERE id IN (SELECT UNNEST($1) UNION SELECT campaign_id FROM pool WHERE id = ANY ($2))",
@@ -230,7 +234,7 @@ impl<'b> Loader<'b> {
         let mut named = Named { pools: self.needs.pools.clone(), ..Named::default() };
         named.pools.extend(self.locks.pools.iter().copied());
         named.pools.extend(self.locks.buckets.iter().map(|key| key.pool));
-        named.pools.extend(rows.orders.values().flat_map(|order| order.lines.iter().map(|line| line.pool)));
+        named.pools.extend(rows.orders.values().flat_map(|order| order.pools()));
         named.campaigns.extend(self.needs.campaigns.iter().map(|id| (*id).clone()));
         named.campaigns.extend(rows.orders.values().map(|order| order.key.campaign.clone()));
         named.usage.extend(rows.usage_of(self.commands));
@@ -287,6 +291,9 @@ impl<'b> Loader<'b> {
             places.queues = Some(flight.add(&QUEUE_LENGTHS, vec![pools]));
         }
         if !needs.pool_addresses.is_empty() {
+            let kept: BTreeSet<_> =
+                needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str()).collect();
+            flight.add(&KEEP_CAMPAIGNS, vec![texts(kept.into_iter())]);
             let campaigns = texts(needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str()));
             let skus = texts(needs.pool_addresses.iter().map(|(_, sku, _)| sku.as_str()));
             let locations = texts(needs.pool_addresses.iter().map(|(.., location)| location.as_str()));

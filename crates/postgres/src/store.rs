@@ -8,6 +8,7 @@ use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
+use holdfast_core::command::How;
 use holdfast_core::id::{CampaignId, CaseId, OrderId, OrderKey, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
@@ -19,8 +20,8 @@ use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
     Clock, Committed, CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal,
     KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
-    PoolRow, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign,
-    SwitchPool, page_of,
+    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
+    SwitchCampaign, SwitchPool, page_of,
 };
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
@@ -166,6 +167,13 @@ impl Store for PostgresStore {
             sweep(&self.inner, Swept::Campaign(campaign)).await?;
         }
         Ok(switched)
+    }
+
+    async fn put_assortment(
+        &self,
+        put: PutAssortment,
+    ) -> Result<Result<(Arc<Campaign>, How), Refusal>, Error> {
+        transaction(&self.inner, put).await
     }
 
     async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error> {

@@ -56,6 +56,7 @@ impl OrderAnswer {
             | Outcome::Proposed { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
+            | Outcome::Outdated
             | Outcome::NotDue(_)) => Err(unexpected(&other)),
         }
     }

@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use bytes::BytesMut;
 use holdfast_core::approval::ApprovalKey;
-use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, OrderId, PoolId, Provider};
+use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, OrderId, PoolId, Provider, Sku};
 use holdfast_store::KeyId;
 use holdfast_wire::Code;
 
@@ -101,6 +101,25 @@ impl<T: TextId> FromRequestParts<App> for Naming<T> {
         let invalid = |why: String| Problem::of_fault(Located::new("/path/id", Code::InvalidIdentifier, why));
         let text = path_text(parts, app).await.ok_or_else(|| invalid("must be UTF-8".to_owned()))?;
         T::from_text(&text).map(Self).map_err(|why| invalid(why.to_string()))
+    }
+}
+
+/// The bundle in the path: its campaign and its SKU, or why there can be none of that name.
+pub(crate) struct InBundle(pub(crate) Result<(CampaignId, Sku), Problem>);
+
+impl FromRequestParts<App> for InBundle {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let invalid =
+            |at: &str, why: String| Problem::of_fault(Located::new(at, Code::InvalidIdentifier, why));
+        let Ok(Path((campaign, sku))) = Path::<(String, String)>::from_request_parts(parts, app).await else {
+            return Ok(Self(Err(invalid("/path", "must be UTF-8".to_owned()))));
+        };
+        let campaign =
+            CampaignId::new(&campaign).map_err(|why| invalid("/path/campaign_id", why.to_string()));
+        let sku = Sku::new(&sku).map_err(|why| invalid("/path/sku", why.to_string()));
+        Ok(Self(campaign.and_then(|campaign| Ok((campaign, sku?)))))
     }
 }
 

@@ -70,6 +70,10 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::POST, "/v1/campaigns/{id}/unfreeze", OPERATORS, Reach::Campaign),
     route(Method::POST, "/v1/campaigns/{id}/close", OPERATORS, Reach::Campaign),
     route(Method::GET, "/v1/campaigns/{id}/settlement", READERS, Reach::Campaign),
+    route(Method::PUT, "/v1/campaigns/{id}/locations", OPERATORS, Reach::Campaign),
+    route(Method::GET, "/v1/campaigns/{id}/locations", READERS, Reach::Campaign),
+    route(Method::PUT, "/v1/bundles/{campaign_id}/{sku}", OPERATORS, Reach::Named),
+    route(Method::GET, "/v1/bundles/{campaign_id}/{sku}", READERS, Reach::Named),
     // An open case stops every sale, so it is no matter of one campaign.
     route(Method::GET, "/v1/cases", READERS, Reach::Everything),
     route(Method::POST, "/v1/cases/{id}/resolve", OPERATORS, Reach::Everything),

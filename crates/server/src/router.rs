@@ -12,8 +12,8 @@ use crate::auth::authorize;
 use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
-    approvals, audit, campaigns, cancellations, cases, docs, events, exports, health, imports, keys, ledger,
-    metrics, orders, payments, pools, settlement, transfers,
+    approvals, assortment, audit, campaigns, cancellations, cases, docs, events, exports, health, imports,
+    keys, ledger, metrics, orders, payments, pools, settlement, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -32,6 +32,8 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/campaigns/{id}/freeze", post(campaigns::freeze_campaign))
         .route("/v1/campaigns/{id}/unfreeze", post(campaigns::unfreeze_campaign))
         .route("/v1/campaigns/{id}/close", post(campaigns::close_campaign))
+        .route("/v1/campaigns/{id}/locations", put(assortment::put_locations).get(assortment::get_locations))
+        .route("/v1/bundles/{campaign_id}/{sku}", put(assortment::put_bundle).get(assortment::get_bundle))
         .route("/v1/cases", get(cases::list_cases))
         .route("/v1/cases/{id}/resolve", post(cases::resolve_case))
         .route("/v1/campaigns/{id}/settlement", get(settlement::get_settlement))

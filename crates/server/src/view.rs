@@ -1,9 +1,13 @@
 //! Core to wire: how rows are shown.
 
+use std::collections::BTreeSet;
+
+use holdfast_core::assortment::{Assortment, Component, MakeUp, Part};
 use holdfast_core::campaign::Policy;
+use holdfast_core::id::{CampaignId, Location, MAIN_LOCATION, Sku};
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Limits;
-use holdfast_core::order::{Line, Order, Payment, RefundDue, State};
+use holdfast_core::order::{Allocation, Line, Order, Payment, RefundDue, State};
 use holdfast_core::stock::{Bucket, Pool};
 use holdfast_core::time::Timestamp;
 use holdfast_engine::{Availability, Engine, Standing};
@@ -66,18 +70,43 @@ fn line(number: u32, line: &Line) -> wire::LineView {
     wire::LineView {
         line: number,
         sku: line.sku.to_string(),
-        location: line.location.to_string(),
+        location: location_of(line).map(ToString::to_string),
         quantity: line.quantity,
         refunded_quantity: line.refunded,
-        allocations: line
-            .allocations
-            .iter()
-            .map(|allocation| wire::AllocationView {
-                pool_id: allocation.bucket.pool.to_string(),
-                bucket: allocation.bucket.number,
-                quantity: allocation.standing(),
-            })
-            .collect(),
+        components: line.made_of.as_ref().and_then(|made_of| components_of(line, made_of)),
+        allocations: line.allocations.iter().map(|allocation| allocation_of(line, allocation)).collect(),
+    }
+}
+
+/// The location that was named, or the one that the line is from; none if it is from several, or from one of
+/// several and nobody knows yet which.
+fn location_of(line: &Line) -> Option<&str> {
+    let Some(made_of) = line.made_of.as_ref().filter(|_| line.location.is_none()) else {
+        return Some(line.location.as_ref().map_or(MAIN_LOCATION, Location::as_str));
+    };
+    let source = |allocation: &Allocation| Some(&made_of.source_of(allocation.bucket.pool)?.1.location);
+    let taken: BTreeSet<_> = line.allocations.iter().filter_map(source).collect();
+    let sources = made_of.parts.iter().flat_map(|part| &part.sources);
+    let all: BTreeSet<_> = sources.map(|source| &source.location).collect();
+    let from = if taken.is_empty() { all } else { taken };
+    from.first().filter(|_| from.len() == 1).map(|only| only.as_str())
+}
+
+/// What a bundle is made of; none for a line that is none.
+fn components_of(line: &Line, made_of: &MakeUp) -> Option<Vec<wire::ComponentView>> {
+    let component = |part: &Part| wire::ComponentView { sku: part.sku.to_string(), quantity: part.per_unit };
+    let is_bundle = made_of.parts.iter().any(|part| part.sku != line.sku);
+    is_bundle.then(|| made_of.parts.iter().map(component).collect())
+}
+
+fn allocation_of(line: &Line, allocation: &Allocation) -> wire::AllocationView {
+    let source = line.made_of.as_ref().and_then(|made_of| made_of.source_of(allocation.bucket.pool));
+    wire::AllocationView {
+        pool_id: allocation.bucket.pool.to_string(),
+        bucket: allocation.bucket.number,
+        quantity: allocation.standing(),
+        sku: source.map(|(part, _)| part.sku.to_string()),
+        location: source.map(|(_, source)| source.location.to_string()),
     }
 }
 
@@ -160,7 +189,12 @@ pub(crate) fn availability(shown: &Availability) -> wire::AvailabilityView {
     }
 }
 
-/// A campaign with its totals, as it stands at `now`.
+/// A campaign by itself, as it stands at `now`.
+pub(crate) fn whole_campaign(row: &CampaignTotals, now: Timestamp) -> wire::CampaignView {
+    wire::CampaignView { assortment: Some(assortment(&row.campaign.assortment)), ..campaign(row, now) }
+}
+
+/// A campaign with its totals, as it stands at `now`: one of many.
 pub(crate) fn campaign(row: &CampaignTotals, now: Timestamp) -> wire::CampaignView {
     let campaign = &row.campaign;
     wire::CampaignView {
@@ -177,8 +211,49 @@ pub(crate) fn campaign(row: &CampaignTotals, now: Timestamp) -> wire::CampaignVi
             held: row.held,
             sold: row.sold,
         },
+        assortment: None,
         created_at: time(campaign.created_at),
         updated_at: time(campaign.updated_at),
+    }
+}
+
+fn assortment(assortment: &Assortment) -> wire::AssortmentView {
+    let made_of = |(sku, components): (&Sku, &Vec<Component>)| wire::MadeOfView {
+        sku: sku.to_string(),
+        components: components.iter().map(component).collect(),
+    };
+    wire::AssortmentView {
+        order: assortment.order().iter().map(ToString::to_string).collect(),
+        split: assortment.split,
+        bundles: assortment.bundles.iter().map(made_of).collect(),
+    }
+}
+
+fn component(component: &Component) -> wire::ComponentView {
+    wire::ComponentView { sku: component.sku.to_string(), quantity: component.quantity }
+}
+
+/// A campaign's location order.
+pub(crate) fn locations(campaign: &CampaignId, assortment: &Assortment) -> wire::LocationsView {
+    wire::LocationsView {
+        campaign_id: campaign.to_string(),
+        order: assortment.order().iter().map(ToString::to_string).collect(),
+        split: assortment.split,
+    }
+}
+
+/// A bundle.
+pub(crate) fn bundle(
+    campaign: &CampaignId,
+    sku: &Sku,
+    components: &[Component],
+    available: u64,
+) -> wire::BundleView {
+    wire::BundleView {
+        campaign_id: campaign.to_string(),
+        sku: sku.to_string(),
+        components: components.iter().map(component).collect(),
+        available,
     }
 }
 

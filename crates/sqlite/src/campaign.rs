@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Campaign, Policy, Switches};
+use holdfast_core::command::How;
 use holdfast_core::id::CampaignId;
 use holdfast_core::limit::Recount;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::UsageKey;
 use holdfast_core::time::Timestamp;
 use holdfast_store::rows::{self, integer};
-use holdfast_store::{Act, Error, PoolRow, PutCampaign, SwitchCampaign, SwitchPool};
+use holdfast_store::{Act, Error, PoolRow, PutAssortment, PutCampaign, SwitchCampaign, SwitchPool};
 use rusqlite::{Connection, named_params, params};
 
 use crate::codec::next;
@@ -144,6 +145,34 @@ pub(crate) fn switch(
         acts::record(db, &Act::switch(switch), now)?;
     }
     Ok(Ok(Arc::new(campaign)))
+}
+
+pub(crate) fn put_assortment(
+    db: &Connection,
+    put: &PutAssortment,
+    now: Timestamp,
+) -> Result<Result<(Arc<Campaign>, How), Refusal>, Error> {
+    let Some(mut campaign) = load(db, &put.campaign)? else {
+        return Ok(Err(Refusal::UnknownCampaign));
+    };
+    let id = campaign.id.as_str();
+    let sql = "SELECT id FROM pool WHERE campaign_id = ?1 AND sku = ?2 LIMIT 1";
+    let has_pool = match put.bundle() {
+        Some(sku) => one(db, sql, params![id, sku.as_str()], |row| rows::number_id(row, "id"))?.is_some(),
+        None => false,
+    };
+    let (after, how) = match put.onto(&campaign, has_pool) {
+        Ok(done) => done,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    if how != How::Repeated {
+        let sql = "UPDATE campaign SET assortment = ?2, updated_at = ?3, catalog_version = ?4 WHERE id = ?1";
+        let columns = params![id, rows::write_assortment(&after)?, now.0, catalog::next_version(db)?];
+        db.execute(sql, columns).store()?;
+        acts::record(db, &Act::put_assortment(put), now)?;
+        (campaign.assortment, campaign.updated_at) = (after, now);
+    }
+    Ok(Ok((Arc::new(campaign), how)))
 }
 
 pub(crate) fn switch_pool(

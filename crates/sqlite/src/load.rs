@@ -118,7 +118,7 @@ fn load_stock(db: &Connection, needs: &Needs<'_>, locks: &LockSet, rows: &mut Sn
     let mut pools: BTreeSet<PoolId> = needs.pools.clone();
     pools.extend(locks.pools.iter().copied());
     pools.extend(locks.buckets.iter().map(|key| key.pool));
-    pools.extend(rows.orders.values().flat_map(|order| order.lines.iter().map(|line| line.pool)));
+    pools.extend(rows.orders.values().flat_map(|order| order.pools()));
     for (campaign, sku, location) in &needs.pool_addresses {
         let sql = "SELECT * FROM pool WHERE campaign_id = ?1 AND sku = ?2 AND location = ?3";
         let key = params![campaign.as_str(), sku.as_str(), location.as_str()];

@@ -9,6 +9,7 @@ use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
+use holdfast_core::command::How;
 use holdfast_core::id::{CampaignId, CaseId, OrderId, OrderKey, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
@@ -20,8 +21,8 @@ use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
     Clock, Committed, CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal,
     KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
-    PoolRow, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store, SwitchCampaign,
-    SwitchPool, SystemClock,
+    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
+    SwitchCampaign, SwitchPool, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -178,6 +179,14 @@ impl Store for SqliteStore {
     async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
         let clock = Arc::clone(&self.clock);
         self.writer.call(move |db| campaign::switch(db, &switch, clock.now())).await
+    }
+
+    async fn put_assortment(
+        &self,
+        put: PutAssortment,
+    ) -> Result<Result<(Arc<Campaign>, How), Refusal>, Error> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.call(move |db| campaign::put_assortment(db, &put, clock.now())).await
     }
 
     async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error> {

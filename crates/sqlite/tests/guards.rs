@@ -68,13 +68,14 @@ async fn sell(store: &SqliteStore) {
         id: OrderId(2),
         key: OrderKey { campaign, order_no: OrderNo::new("o").unwrap() },
         account: Account::new("ann").unwrap(),
-        lines: vec![PlaceLine { sku, location, pool: PoolId(1), quantity: 3 }],
+        lines: vec![PlaceLine { sku, location: Some(location), made_of: None, pool: PoolId(1), quantity: 3 }],
         hold_seconds: None,
         amount_due: None,
         limit_keys: LimitKeys::new(),
         metadata: None,
         route: 0,
         record_refusals: true,
+        assortment: None,
         intake: None,
     }));
     for (locks, command) in

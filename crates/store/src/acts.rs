@@ -7,14 +7,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use holdfast_core::approval::{Approval, DecideApproval, Proposal};
+use holdfast_core::assortment::AssortmentChange;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{
     AdjustmentKind, ChangePool, Command, How, OrderAction, OrderCommand, Outcome, Signed, Via,
 };
-use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, PoolId};
+use holdfast_core::id::{CampaignId, CaseId, Location, Operator, OrderId, PoolId};
 use holdfast_core::import::{Import, ImportCounts};
 use holdfast_core::time::Timestamp;
 
+use crate::assortment::PutAssortment;
 use crate::authority::ResolveCase;
 use crate::contract::{SwitchCampaign, SwitchPool};
 use crate::keys::{KeyId, KeyRow, Scope};
@@ -94,6 +96,21 @@ impl Act {
         (!detail.is_empty()).then(|| Self::new(about, "put_campaign", detail, via))
     }
 
+    /// A location order or a bundle was set.
+    pub fn put_assortment(set: &PutAssortment) -> Self {
+        let (action, detail) = match &set.change {
+            AssortmentChange::Locations { order, split } => {
+                let order: Vec<_> = order.iter().map(Location::as_str).collect();
+                ("put_locations", format!("{order:?}{}", if *split { ", split" } else { "" }))
+            }
+            AssortmentChange::Bundle { sku, components } => {
+                let components = components.iter().map(|c| format!("{} x {}", c.quantity, c.sku));
+                ("put_bundle", format!("{sku}: {}", components.collect::<Vec<_>>().join(", ")))
+            }
+        };
+        Self::new(About::Campaign(set.campaign.clone()), action, detail, set.via.as_ref())
+    }
+
     /// A switch was set.
     pub fn switch(set: &SwitchCampaign) -> Self {
         let about = About::Campaign(set.id.clone());
@@ -159,6 +176,7 @@ impl Act {
             | Outcome::Imported { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
+            | Outcome::Outdated
             | Outcome::NotDue(_) => false,
         };
         let about = match (&decide.work, outcome) {

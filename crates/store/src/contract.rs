@@ -7,7 +7,7 @@ use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::{Campaign, Policy, Switch, Switches};
 use holdfast_core::case::Case;
-use holdfast_core::command::{Command, Outcome, Via};
+use holdfast_core::command::{Command, How, Outcome, Via};
 use holdfast_core::id::{CampaignId, CaseId, Operator, OrderId, OrderKey, PoolId};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::Order;
@@ -19,6 +19,7 @@ use holdfast_metrics::StoreMetrics;
 
 use crate::acts::{ActFilter, ActId, ActRow};
 use crate::approvals::ApprovalFilter;
+use crate::assortment::PutAssortment;
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::catalog::CatalogChanges;
 use crate::error::Error;
@@ -98,6 +99,7 @@ impl PutCampaign {
             ends_at: self.ends_at,
             policy: self.policy,
             switches: before.map_or_else(Switches::default, |known| known.switches),
+            assortment: before.map(|known| known.assortment.clone()).unwrap_or_default(),
             created_at: before.map_or(now, |known| known.created_at),
             updated_at: now,
         }
@@ -149,6 +151,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// Sets a switch and records who did it and why. Idempotent. When it returns, it holds exactly.
     async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error>;
+
+    /// Changes a campaign's location order or a bundle. Takes effect for every batch that begins after it
+    /// returns: a place that was made up before is outdated.
+    async fn put_assortment(
+        &self,
+        put: PutAssortment,
+    ) -> Result<Result<(Arc<Campaign>, How), Refusal>, Error>;
 
     /// Sets a switch on a pool and records who did it and why. Idempotent. When it returns, it holds exactly.
     async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error>;

@@ -6,6 +6,7 @@
 
 mod acts;
 mod approvals;
+mod assortment;
 mod authority;
 mod bare;
 mod catalog;
@@ -33,6 +34,7 @@ mod transit;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
 pub use approvals::ApprovalFilter;
+pub use assortment::PutAssortment;
 pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 pub use bare::BareHold;
 pub use catalog::{CATALOG_PAGE_MAX, CatalogChanges};

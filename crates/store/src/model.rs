@@ -4,6 +4,7 @@ mod audit;
 mod cases;
 mod catalog;
 mod commit;
+mod ends;
 mod queue;
 mod settlement;
 mod trail;
@@ -18,7 +19,7 @@ use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
-use holdfast_core::command::{Adjust, Command, Transfer};
+use holdfast_core::command::{Adjust, Command, How, Transfer};
 use holdfast_core::decide::decide;
 use holdfast_core::id::{
     AdjustmentId, CampaignId, CaseId, EventId, ImportId, OrderId, OrderKey, PoolId, Provider, TransferId,
@@ -35,6 +36,7 @@ use tokio::sync::Notify;
 
 use crate::acts::{About, Act, ActFilter, ActId, ActRow};
 use crate::approvals::ApprovalFilter;
+use crate::assortment::PutAssortment;
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::catalog::CatalogChanges;
 use crate::clock::Clock;
@@ -43,8 +45,8 @@ use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::queue::{Lease, QueuePlace};
 use crate::read::{
-    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page,
-    PoolFilter, PoolRow, page_of, page_of_orders,
+    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
+    page_of, page_of_orders,
 };
 use crate::settlement::Settlement;
 
@@ -248,6 +250,13 @@ impl Store for ModelStore {
         Ok(Ok(Arc::clone(campaign)))
     }
 
+    async fn put_assortment(
+        &self,
+        put: PutAssortment,
+    ) -> Result<Result<(Arc<Campaign>, How), Refusal>, Error> {
+        Ok(self.rows().put_assortment(&put, self.clock.now()))
+    }
+
     async fn switch_pool(&self, switch: SwitchPool) -> Result<Result<PoolRow, Refusal>, Error> {
         Ok(self.rows().switch_pool(&switch, self.clock.now()))
     }
@@ -421,33 +430,11 @@ impl Store for ModelStore {
     }
 
     async fn open_ends(&self, now: Timestamp, most: u64) -> Result<OpenEnds, Error> {
-        let rows = self.rows();
-        let mut ends: Vec<Timestamp> = rows.orders.values().filter_map(|order| order.due_at).collect();
-        ends.sort_unstable();
-        ends.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        let count = |most: Timestamp| ends.iter().take_while(|end| **end <= most).count();
-        let within = ENDS_WITHIN_SECONDS.map(|seconds| {
-            let away = std::time::Duration::from_secs(u64::from(seconds));
-            u64::try_from(count(now.plus(away))).unwrap_or(u64::MAX)
-        });
-        let all = u64::try_from(ends.len()).unwrap_or(u64::MAX);
-        Ok(OpenEnds { all, within, earliest: ends.first().copied() })
+        Ok(self.rows().open_ends(now, most))
     }
 
     async fn due(&self, now: Timestamp, page: Page<(Timestamp, OrderId)>) -> Result<Vec<DueOrder>, Error> {
-        let rows = self.rows();
-        let mut due: Vec<DueOrder> = rows
-            .orders
-            .values()
-            .filter_map(|order| {
-                let due_at = order.due_at.filter(|due| *due <= now)?;
-                Some(DueOrder { id: order.id, home: order.home?, due_at })
-            })
-            .filter(|due| page.after.is_none_or(|after| (due.due_at, due.id) > after))
-            .collect();
-        due.sort_unstable_by_key(|due| (due.due_at, due.id));
-        due.truncate(page.limit);
-        Ok(due)
+        Ok(self.rows().due(now, &page))
     }
 
     async fn queued(&self, bucket: BucketKey, page: Page<QueuePlace>) -> Result<Vec<QueuePlace>, Error> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use holdfast_core::id::{CampaignId, PoolId};
 use holdfast_core::ledger::Action;
-use holdfast_core::order::Line;
+use holdfast_core::order::{Allocation, Line};
 use holdfast_core::stock::{Bucket, Pool};
 use holdfast_core::time::Timestamp;
 
@@ -146,11 +146,32 @@ impl SettlementSum {
     /// Adds the refunds of an order's lines: what was restocked the allocations know, the rest was kept.
     pub fn refunds(&mut self, lines: &[Line]) {
         for line in lines.iter().filter(|line| line.refunded > 0) {
-            let restocked = line.allocations.iter().fold(0_u64, |sum, a| sum.saturating_add(a.restocked));
-            let Some(units) = self.units(line.pool) else { continue };
-            units.refunded_restocked = units.refunded_restocked.saturating_add(restocked);
-            let kept = u64::from(line.refunded).saturating_sub(restocked);
-            units.refunded_kept = units.refunded_kept.saturating_add(kept);
+            match &line.made_of {
+                None => self.refunds_of(line, 1, |_| true),
+                Some(made_of) => {
+                    for part in &made_of.parts {
+                        self.refunds_of(line, part.per_unit, |pool| part.has(pool));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The refunds of one part of a line. Of units that were kept nobody said which they are: they count where
+    /// units would have come back to, from the highest (pool, bucket) on.
+    fn refunds_of(&mut self, line: &Line, each: u32, has: impl Fn(PoolId) -> bool) {
+        let mut own: Vec<Allocation> =
+            line.allocations.iter().filter(|a| has(a.bucket.pool)).copied().collect();
+        own.sort_unstable_by_key(|a| std::cmp::Reverse(a.bucket));
+        let restocked = own.iter().fold(0_u64, |sum, a| sum.saturating_add(a.restocked));
+        let refunded = u64::from(line.refunded).saturating_mul(u64::from(each));
+        let mut kept = refunded.saturating_sub(restocked);
+        for allocation in own {
+            let here = kept.min(allocation.standing());
+            kept = kept.saturating_sub(here);
+            let Some(units) = self.units(allocation.bucket.pool) else { continue };
+            units.refunded_restocked = units.refunded_restocked.saturating_add(allocation.restocked);
+            units.refunded_kept = units.refunded_kept.saturating_add(here);
         }
     }
 

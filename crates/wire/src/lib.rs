@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 mod approval;
+mod assortment;
 mod case;
 mod cell;
 mod code;
@@ -24,6 +25,10 @@ mod view;
 mod words;
 
 pub use approval::{ApprovalView, DecisionView};
+pub use assortment::{
+    AssortmentView, BundleComponent, BundleView, ComponentView, LocationsView, MadeOfView, PutBundleRequest,
+    PutLocationsRequest,
+};
 pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
 pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};

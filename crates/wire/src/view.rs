@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::assortment::{AssortmentView, ComponentView};
 use crate::problem::Problem;
 use crate::request::{KeyLimits, Money};
 use crate::{RawJson, Word};
@@ -97,12 +98,17 @@ pub struct LineView {
     pub line: u32,
     /// What is bought.
     pub sku: String,
-    /// Where from.
-    pub location: String,
+    /// The location that was named, or the one that the line is from by the campaign's location order; null if it
+    /// is from several, or none is chosen yet.
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub location: Option<String>,
     /// How many units.
     pub quantity: u32,
     /// How many of them were refunded.
     pub refunded_quantity: u32,
+    /// What one unit of it is made of, if it is a bundle: as it was when the order was placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub components: Option<Vec<ComponentView>>,
     /// Which stock it holds or bought.
     pub allocations: Vec<AllocationView>,
 }
@@ -118,6 +124,12 @@ pub struct AllocationView {
     pub bucket: u32,
     /// Units that it stands for; restocked ones are gone.
     pub quantity: u64,
+    /// Of which SKU they are, where the line is a bundle or had a choice of locations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sku: Option<String>,
+    /// Where they are, on such a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
 }
 
 /// Money that must go back.
@@ -199,6 +211,9 @@ pub struct CampaignView {
     pub policy: PolicyView,
     /// The sums of its pools.
     pub totals: TotalsView,
+    /// What it offers besides its pools; absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assortment: Option<AssortmentView>,
     /// When it was made.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: String,

@@ -165,7 +165,7 @@ impl Sale {
                         account: Account::new(&format!("account-{:08x}", number >> 96))?,
                         lines: vec![RequestedLine {
                             sku: sku.clone(),
-                            location: location.clone(),
+                            location: Some(location.clone()),
                             quantity: 1,
                         }],
                         hold_seconds: None,

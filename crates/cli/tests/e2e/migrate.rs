@@ -85,3 +85,67 @@ async fn what_cannot_be_moved_is_said_and_changes_nothing() {
         "a file that is not there is not made"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bundles_and_locations_move_with_what_was_sold_by_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("shop.db");
+    let old = Server::start_on(&file, &without_keys()).await.unwrap();
+    old.http.campaign("drop", json!({"account_limit": 50})).await;
+    for (sku, location, supply) in
+        [("CUP", "east", 5), ("CUP", "west", 9), ("POT", "east", 4), ("POT", "west", 6)]
+    {
+        let body = json!({"campaign_id": "drop", "sku": sku, "location": location, "supply": supply});
+        assert_eq!(old.http.post("/v1/pools", &body).await.status, 201);
+    }
+    let order = json!({"order": ["east", "west"], "split": true});
+    assert_eq!(old.http.put("/v1/campaigns/drop/locations", &order).await.status, 200);
+    let made_of = json!({"components": [{"sku": "CUP", "quantity": 2}, {"sku": "POT", "quantity": 1}]});
+    assert_eq!(old.http.put("/v1/bundles/drop/SET", &made_of).await.status, 201);
+    let mut ids = Vec::new();
+    for number in 0..3 {
+        let placed = old.http.place("drop", &format!("o{number}"), "SET", 2).await;
+        assert_eq!(placed.status, 201, "{placed:?}");
+        ids.push(placed.text("id"));
+    }
+    assert_eq!(old.http.pay(&ids[1], "paid").await.body["disposition"], "applied");
+    let refund =
+        json!({"refund_id": "r", "lines": [{"line": 1, "quantity": 1}], "restock": true, "reason": "broken"});
+    assert_eq!(old.http.post(&format!("/v1/orders/{}/refunds", ids[1]), &refund).await.status, 201);
+    let shown = async |server: &Server| {
+        let mut shown = Vec::new();
+        for path in [
+            "/v1/campaigns/drop",
+            "/v1/campaigns/drop/locations",
+            "/v1/campaigns/drop/settlement",
+            "/v1/orders?campaign_id=drop",
+            "/v1/pools?campaign_id=drop",
+        ] {
+            let mut answer = server.http.get(path).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            // When it was read.
+            answer.body.as_object_mut().unwrap().remove("as_of");
+            shown.push(answer.body);
+        }
+        shown
+    };
+    let before = shown(&old).await;
+    assert_eq!(before[0]["assortment"]["bundles"][0]["components"], made_of["components"]);
+    let (from, authority) = (format!("sqlite:{}", file.display()), Database::shared().await.unwrap());
+    let to = authority.url();
+    old.finish().await;
+    let moved = run(&["migrate", "--from", &from, "--to", &to]).await;
+    assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+
+    let new = Server::start_at(&to, &without_keys()).await.unwrap();
+    assert_eq!(shown(&new).await, before);
+    // Twelve cups and six pots went, two cups and a pot came back: two sets are left, and no third.
+    assert_eq!(new.http.place("drop", "o0", "SET", 2).await.text("id"), ids[0]);
+    assert_eq!(new.http.place("drop", "o3", "SET", 3).await.code(), "sold_out");
+    assert_eq!(new.http.place("drop", "o4", "SET", 2).await.status, 201);
+    assert_eq!(new.http.post(&format!("/v1/orders/{}/cancel", ids[0]), &json!({})).await.status, 200);
+    assert_eq!(new.http.place("drop", "o5", "SET", 2).await.status, 201);
+    new.finish().await;
+    let verified = run(&["verify", "--database", &to]).await;
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::id::Sku;
 use crate::invariant::Invariant;
 use crate::ledger::{Action, Entry};
-use crate::order::{Disposition, Order, State};
+use crate::order::{Disposition, Line, Order, State};
 use crate::stock::BucketKey;
 use crate::table::{TABLE, Then};
 
@@ -42,24 +43,50 @@ impl Auditor {
             );
         }
         for line in &order.lines {
-            let has = line.allocations.iter().fold(0, |sum: u64, a| sum.saturating_add(a.quantity));
-            let should = match order.state {
-                State::Held | State::InReview | State::Sold | State::Refunded => u64::from(line.quantity),
-                State::Queued | State::Released | State::Failed => 0,
-            };
-            if has != should || line.refunded > line.quantity {
-                self.breach(
-                    Invariant::AllocationsAreBalance,
-                    format!("order {} line of {}", order.id, line.sku),
-                    should,
-                    has,
-                );
-            }
+            self.line_stock(order, line);
         }
         for (bucket, (held, sold)) in says {
             let at = self.allocated.entry(bucket).or_default();
             add(&mut at.0, held);
             add(&mut at.1, sold);
+        }
+    }
+
+    /// INV4: a line that has stock has all of it, each part of a bundle its share, and from nowhere else.
+    fn line_stock(&mut self, order: &Order, line: &Line) {
+        let has_stock = match order.state {
+            State::Held | State::InReview | State::Sold | State::Refunded => true,
+            State::Queued | State::Released | State::Failed => false,
+        };
+        let quantity = if has_stock { u64::from(line.quantity) } else { 0 };
+        let mut shares: Vec<(&Sku, u64, u64)> = match &line.made_of {
+            None => vec![(&line.sku, quantity, 0)],
+            Some(made_of) => made_of
+                .parts
+                .iter()
+                .map(|part| (&part.sku, quantity.saturating_mul(u64::from(part.per_unit)), 0))
+                .collect(),
+        };
+        let mut astray: u64 = 0;
+        for allocation in &line.allocations {
+            let share = match &line.made_of {
+                None => Some(0),
+                Some(made_of) => made_of.parts.iter().position(|part| part.has(allocation.bucket.pool)),
+            };
+            match share.and_then(|at| shares.get_mut(at)) {
+                Some((.., has)) => count(has, allocation.quantity),
+                None => count(&mut astray, allocation.quantity),
+            }
+        }
+        let wrong = shares.into_iter().find(|(_, should, has)| should != has);
+        if wrong.is_some() || astray > 0 || line.refunded > line.quantity {
+            let (sku, should, has) = wrong.unwrap_or((&line.sku, quantity, astray));
+            self.breach(
+                Invariant::AllocationsAreBalance,
+                format!("order {} line of {}: {sku}", order.id, line.sku),
+                should,
+                has,
+            );
         }
     }
 

@@ -127,6 +127,7 @@ impl Working {
                 outcome @ (Outcome::Refused { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
+                | Outcome::Outdated
                 | Outcome::NotDue(_)
                 | Outcome::Proposed { .. }),
             ) => outcome,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::assortment::Part;
 use crate::campaign::{Policy, ReviewEnd};
 use crate::command::{Keep, OrderAction, OrderCommand};
 use crate::id::{AttemptId, PaymentId, Provider};
 use crate::ledger::Action;
 use crate::order::{
-    Attempt, Disposition, Line, Notice, ORDER_RECORDS_MAX, Order, Reason, Refund, RefundDue, RefundMade,
-    Shortage, State,
+    Allocation, Attempt, Disposition, Line, Notice, ORDER_RECORDS_MAX, Order, Reason, Refund, RefundDue,
+    RefundMade, Shortage, State,
 };
 use crate::refusal::Refusal;
 use crate::stock::Delta;
@@ -127,20 +128,38 @@ pub(super) fn add_standing(deltas: &mut Deltas, order: &Order, step: fn(u64) -> 
     }
 }
 
+/// Takes so many units of a line from its allocations, of each part its share, the highest (pool, bucket) first.
+/// `take` is given an allocation and how many units it may take, and says how many it took.
+fn from_the_highest(line: &mut Line, quantity: u32, mut take: impl FnMut(&mut Allocation, u64) -> u64) {
+    line.allocations.sort_unstable_by_key(|a| a.bucket);
+    let made_of = line.made_of.clone();
+    let mut take_of = |part: Option<&Part>| {
+        let each = part.map_or(1, |part| u64::from(part.per_unit));
+        let mut rest = u64::from(quantity).saturating_mul(each);
+        let is_of = |a: &&mut Allocation| part.is_none_or(|part| part.has(a.bucket.pool));
+        for allocation in line.allocations.iter_mut().rev().filter(is_of) {
+            rest = rest.saturating_sub(take(allocation, rest));
+        }
+    };
+    match &made_of {
+        None => take_of(None),
+        Some(made_of) => made_of.parts.iter().for_each(|part| take_of(Some(part))),
+    }
+}
+
 /// Reduces lines to what stays. The highest (pool, bucket) gives first.
 pub(super) fn reduce(deltas: &mut Deltas, order: &mut Order, keeps: &[Keep]) {
     for keep in keeps {
         let Some(line) = line_mut(order, keep.line) else { continue };
-        let mut rest = u64::from(line.quantity.saturating_sub(keep.keep));
+        let gone = line.quantity.saturating_sub(keep.keep);
         line.quantity = line.quantity.min(keep.keep);
-        line.allocations.sort_unstable_by_key(|a| a.bucket);
-        for allocation in line.allocations.iter_mut().rev() {
-            let part = rest.min(allocation.quantity);
-            allocation.quantity = allocation.quantity.saturating_sub(part);
-            rest = rest.saturating_sub(part);
+        from_the_highest(line, gone, |allocation, rest| {
+            let units = rest.min(allocation.quantity);
+            allocation.quantity = allocation.quantity.saturating_sub(units);
             let delta = deltas.entry(allocation.bucket).or_default();
-            *delta = delta.and(Delta::release(part));
-        }
+            *delta = delta.and(Delta::release(units));
+            units
+        });
         line.allocations.retain(|a| a.quantity > 0);
     }
     deltas.retain(|_, delta| *delta != Delta::default());
@@ -169,17 +188,16 @@ pub(super) fn take_refund(deltas: &mut Deltas, order: &mut Order, refund: &Refun
     for refunded in &refund.lines {
         let Some(line) = line_mut(order, refunded.line) else { continue };
         line.refunded = line.refunded.saturating_add(refunded.quantity);
-        let mut rest = if restock { u64::from(refunded.quantity) } else { 0 };
-        line.allocations.sort_unstable_by_key(|a| a.bucket);
-        for allocation in line.allocations.iter_mut().rev() {
-            let part = rest.min(allocation.standing());
-            if part > 0 {
-                allocation.restocked = allocation.restocked.saturating_add(part);
-                rest = rest.saturating_sub(part);
+        let back = if restock { refunded.quantity } else { 0 };
+        from_the_highest(line, back, |allocation, rest| {
+            let units = rest.min(allocation.standing());
+            if units > 0 {
+                allocation.restocked = allocation.restocked.saturating_add(units);
                 let delta = deltas.entry(allocation.bucket).or_default();
-                *delta = delta.and(Delta::restock(part));
+                *delta = delta.and(Delta::restock(units));
             }
-        }
+            units
+        });
     }
 }
 

@@ -7,8 +7,9 @@ use crate::table::{Facts, Landing, Phase, Retake, Trigger};
 use crate::time::Timestamp;
 
 use super::Working;
-use super::allocate::{Unserved, reason_of};
+use super::allocate::reason_of;
 use super::place::opens_hold;
+use super::serve::{Standing, Unserved};
 
 impl Working {
     /// Works out the facts. `Err` names the pools that must be locked before they can be known.
@@ -76,12 +77,11 @@ impl Working {
             return Ok(Retake::Impossible);
         };
         // A retired pool gives nothing again, frozen or not.
-        let is_retired = |line: &Line| self.rows.pools.get(&line.pool).is_some_and(|pool| pool.retired);
-        if order.lines.iter().any(is_retired) {
+        let standing = order.lines.iter().map(|line| self.standing(line)).max();
+        if standing == Some(Standing::Gone) {
             return Ok(Retake::Impossible);
         }
-        let frozen = |pool| self.rows.pools.get(&pool).is_none_or(|p| p.frozen);
-        if self.rows.halted || campaign.switches.frozen || order.lines.iter().any(|line| frozen(line.pool)) {
+        if self.rows.halted || campaign.switches.frozen || standing == Some(Standing::Frozen) {
             return Ok(Retake::Frozen);
         }
         // It is sold at once: other open holds don't matter.
@@ -91,6 +91,7 @@ impl Working {
         match self.allocate(&mut order.lines.clone(), 0) {
             Ok(()) => Ok(Retake::Possible),
             Err(Unserved::SoldOut(_)) => Ok(Retake::Impossible),
+            Err(Unserved::Frozen) => Ok(Retake::Frozen),
             Err(Unserved::Miss(pools)) => Err(pools),
         }
     }
@@ -120,6 +121,7 @@ impl Working {
             Err(Unserved::SoldOut(shortage)) => {
                 Ok(Landing::Refused(crate::order::Reason::SoldOut, Some(shortage)))
             }
+            Err(Unserved::Frozen) => Ok(Landing::Waits),
             Err(Unserved::Miss(pools)) => Err(pools),
         }
     }

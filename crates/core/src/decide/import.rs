@@ -111,6 +111,10 @@ impl Working {
         pool: Option<PoolId>,
     ) -> Result<Step, RowRefusal> {
         let Some(pool) = pool else {
+            if self.campaign(&import.campaign).is_some_and(|campaign| campaign.assortment.is_bundle(&row.sku))
+            {
+                return Err(RowRefusal::Bundle);
+            }
             if row.quantity > BALANCE_MAX {
                 return Err(RowRefusal::TooMuch);
             }

@@ -11,11 +11,13 @@ mod facts;
 mod import;
 mod place;
 mod pool;
+mod serve;
 mod stock;
 mod transition;
 
 pub use allocate::refusal_of_status;
 pub use place::repeated;
+pub use serve::{Taker, shortage};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

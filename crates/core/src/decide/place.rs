@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::campaign::{Capture, Policy};
+use crate::campaign::{Campaign, Capture, Policy};
 use crate::case::Case;
-use crate::command::{How, Outcome, Place};
+use crate::command::{How, Outcome, Place, PlaceLine};
+use crate::id::MAIN_LOCATION;
 use crate::ledger::Action;
 use crate::limit::LimitKeys;
 use crate::order::{Line, Order, State};
@@ -13,19 +14,23 @@ use crate::refusal::Refusal;
 use crate::stock::{BucketKey, Delta};
 use crate::time::Timestamp;
 
-use super::allocate::{Unserved, reason_of};
+use super::allocate::reason_of;
+use super::serve::Unserved;
 use super::{Deltas, Note, Working, blocked};
 
 impl Working {
     pub(super) fn place(&mut self, place: &Arc<Place>) -> Outcome {
         if let Some(known) = self.rows.order_keys.get(&place.key).and_then(|id| self.order(*id)) {
-            let outcome = repeated(place, known, &self.policy_of(&place.key.campaign));
+            let outcome = repeated(place, known, self.campaign(&place.key.campaign).map(|c| &**c));
             self.mind_mismatch(&outcome);
             return outcome;
         }
         let Some(campaign) = self.campaign(&place.key.campaign).cloned() else {
             return Outcome::refused(Refusal::UnknownCampaign);
         };
+        if place.assortment.is_some_and(|version| version != campaign.assortment.version) {
+            return Outcome::Outdated;
+        }
         let hold_seconds = place.hold_seconds.unwrap_or(campaign.policy.hold_seconds);
         let mut order = new_order(place, hold_seconds, self.now);
         if let Err(refusal) = self.check_known(&order.lines) {
@@ -49,6 +54,7 @@ impl Working {
         match self.allocate(&mut order.lines, place.route) {
             Err(Unserved::Miss(pools)) => return Outcome::Miss(pools),
             Err(Unserved::SoldOut(shortage)) => return self.refuse(place, order, Refusal::SoldOut(shortage)),
+            Err(Unserved::Frozen) => return Outcome::refused(Refusal::Frozen),
             Ok(()) => {}
         }
         let deltas = self.take_stock(&mut order, &campaign.policy);
@@ -158,6 +164,7 @@ fn new_order(place: &Place, hold_seconds: u32, now: Timestamp) -> Order {
                 sku: line.sku.clone(),
                 location: line.location.clone(),
                 pool: line.pool,
+                made_of: line.made_of.clone(),
                 placed_quantity: line.quantity,
                 quantity: line.quantity,
                 refunded: 0,
@@ -183,8 +190,8 @@ fn new_order(place: &Place, hold_seconds: u32, now: Timestamp) -> Order {
 }
 
 /// A place of a key that is known: the same order as it stands now, or a mismatch that names the fields.
-pub fn repeated(place: &Place, order: Arc<Order>, policy: &Policy) -> Outcome {
-    let fields = mismatch(place, &order, policy);
+pub fn repeated(place: &Place, order: Arc<Order>, campaign: Option<&Campaign>) -> Outcome {
+    let fields = mismatch(place, &order, campaign);
     if !fields.is_empty() {
         return Outcome::refused_on(Refusal::OrderMismatch(fields), order);
     }
@@ -200,13 +207,14 @@ pub fn repeated(place: &Place, order: Arc<Order>, policy: &Policy) -> Outcome {
 /// The fields of a place that differ from the order of the same key. Every field but `metadata` is
 /// bound to the key, judged on what was sent, an absent field being its default; line order and the
 /// split into lines count.
-fn mismatch(place: &Place, order: &Order, policy: &Policy) -> Vec<String> {
+fn mismatch(place: &Place, order: &Order, campaign: Option<&Campaign>) -> Vec<String> {
+    let hold_seconds = || campaign.map_or(Policy::default().hold_seconds, |known| known.policy.hold_seconds);
     let mut fields = Vec::new();
     if place.account != order.account {
         fields.push("/account".to_owned());
     }
     if place.hold_seconds != order.hold_seconds_sent
-        && place.hold_seconds.unwrap_or(policy.hold_seconds) != order.hold_seconds
+        && place.hold_seconds.unwrap_or_else(hold_seconds) != order.hold_seconds
     {
         fields.push("/hold_seconds".to_owned());
     }
@@ -222,7 +230,7 @@ fn mismatch(place: &Place, order: &Order, policy: &Policy) -> Vec<String> {
         if sent.sku != kept.sku {
             fields.push(format!("/lines/{index}/sku"));
         }
-        if sent.location != kept.location {
+        if !is_same_place(sent, kept, campaign) {
             fields.push(format!("/lines/{index}/location"));
         }
         if sent.quantity != kept.placed_quantity {
@@ -230,6 +238,23 @@ fn mismatch(place: &Place, order: &Order, policy: &Policy) -> Vec<String> {
         }
     }
     fields
+}
+
+/// Whether two lines name the same place, none being the campaign's location order: that of then, as the line was
+/// made up by it, and that of now.
+fn is_same_place(sent: &PlaceLine, kept: &Line, campaign: Option<&Campaign>) -> bool {
+    match (&sent.location, &kept.location) {
+        (Some(sent), Some(kept)) => sent == kept,
+        (None, None) => true,
+        (Some(sent), None) => match &kept.made_of {
+            Some(made_of) => made_of.is_only_at(sent),
+            None => sent.as_str() == MAIN_LOCATION,
+        },
+        (None, Some(kept)) => match campaign {
+            Some(campaign) => campaign.assortment.is_only(kept),
+            None => kept.as_str() == MAIN_LOCATION,
+        },
+    }
 }
 
 /// Pointers to the keys that only one of them has, or that are not the same.

@@ -13,9 +13,10 @@ use super::{Blocked, Deltas, Note, Working, blocked};
 
 impl Working {
     pub(super) fn open_pool(&mut self, open: &OpenPool) -> Outcome {
-        if !self.rows.campaigns.contains_key(&open.campaign) {
+        let Some(campaign) = self.campaign(&open.campaign) else {
             return Outcome::refused(Refusal::UnknownCampaign);
-        }
+        };
+        let is_bundle = campaign.assortment.is_bundle(&open.sku);
         let opening =
             Opening { supply: open.supply, buckets: open.buckets, path: open.path, routing: open.routing };
         let address = (open.campaign.clone(), open.sku.clone(), open.location.clone());
@@ -31,6 +32,9 @@ impl Working {
             }
             let buckets = self.pool_buckets(pool.id);
             return Outcome::Pool { pool, buckets, how: How::Repeated };
+        }
+        if is_bundle {
+            return Outcome::refused(Refusal::Conflict("the SKU is a bundle: it has no stock of its own"));
         }
         let (campaign, sku, location) = address;
         let pool = Pool::opened(open.id, campaign, sku, location, opening);

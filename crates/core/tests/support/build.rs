@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_core::assortment::{MakeUp, Part, Source};
 use holdfast_core::command::{
     Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction, OrderCommand, Place, PlaceLine, Signed,
     Sweep, Transfer, TransferEnd,
@@ -73,8 +74,9 @@ pub(crate) fn place(number: u32, lines: &[(&str, u32)]) -> Place {
             .iter()
             .map(|(name, quantity)| PlaceLine {
                 sku: sku(name),
-                location: location(),
+                location: Some(location()),
                 pool: pool_id(name),
+                made_of: None,
                 quantity: *quantity,
             })
             .collect(),
@@ -84,8 +86,28 @@ pub(crate) fn place(number: u32, lines: &[(&str, u32)]) -> Place {
         metadata: None,
         route: 0,
         record_refusals: true,
+        assortment: None,
         intake: None,
     }
+}
+
+/// A part of a line: so many units of a SKU each, from these pools at these locations.
+pub(crate) fn part(name: &str, per_unit: u32, sources: &[(&str, &str)]) -> Part {
+    let source =
+        |(pool, at): &(&str, &str)| Source { pool: pool_id(pool), location: Location::new(at).unwrap() };
+    Part { sku: sku(name), per_unit, sources: sources.iter().map(source).collect() }
+}
+
+/// A line that is made up.
+pub(crate) fn made_up(name: &str, quantity: u32, parts: &[Part], split: bool) -> PlaceLine {
+    let made_of = MakeUp { parts: parts.to_vec(), split };
+    let pool = made_of.pools().next().unwrap();
+    PlaceLine { sku: sku(name), location: None, pool, made_of: Some(Arc::new(made_of)), quantity }
+}
+
+/// An order of such lines.
+pub(crate) fn placed_lines(number: u32, lines: Vec<PlaceLine>) -> Command {
+    Command::Place(Arc::new(Place { lines, ..place(number, &[]) }))
 }
 
 pub(crate) fn placed(number: u32, lines: &[(&str, u32)]) -> Command {

@@ -56,6 +56,7 @@ impl Authority {
                 policy,
                 switches: Switches { opened: true, ..Switches::default() },
                 ceilings,
+                assortment: Default::default(),
                 created_at: START,
                 updated_at: START,
             },
@@ -73,11 +74,23 @@ impl Authority {
 
     /// Opens the pool of a SKU.
     pub(crate) fn open_pool(&mut self, name: &str, supply: u64, buckets: u32) -> PoolId {
+        self.open_pool_at(name, name, location().as_str(), supply, buckets)
+    }
+
+    /// Opens a pool of a SKU at a location.
+    pub(crate) fn open_pool_at(
+        &mut self,
+        name: &str,
+        of: &str,
+        at: &str,
+        supply: u64,
+        buckets: u32,
+    ) -> PoolId {
         let open = OpenPool {
             id: build::pool_id(name),
             campaign: campaign_id(),
-            sku: sku(name),
-            location: location(),
+            sku: sku(of),
+            location: Location::new(at).unwrap(),
             supply,
             buckets,
             path: Path::Batched,
@@ -125,7 +138,7 @@ impl Authority {
             snapshot.order_keys.insert(order.key.clone(), order.id);
             snapshot.orders.insert(order.id, Arc::clone(order));
         }
-        let of_orders = snapshot.orders.values().flat_map(|order| order.lines.iter().map(|l| l.pool));
+        let of_orders = snapshot.orders.values().flat_map(|order| order.pools());
         let of_locks = snapshot.buckets.keys().map(|key| key.pool);
         let named: Vec<_> = of_orders.chain(of_locks).chain(needs.pools.iter().copied()).collect();
         snapshot.pools =
@@ -296,6 +309,7 @@ pub(crate) fn answer(outcome: &Outcome) -> String {
         Outcome::Proposed { repeated, .. } => if *repeated { "asked before" } else { "asked" }.to_owned(),
         Outcome::Miss(_) => "miss".to_owned(),
         Outcome::Elsewhere(_) => "elsewhere".to_owned(),
+        Outcome::Outdated => "outdated".to_owned(),
         Outcome::NotDue(_) => "not due".to_owned(),
     }
 }

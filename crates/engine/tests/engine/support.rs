@@ -135,7 +135,7 @@ pub(crate) fn request(order_no: &str, account: &str, lines: &[(&str, u32)]) -> P
             .iter()
             .map(|(sku, quantity)| RequestedLine {
                 sku: Sku::new(sku).unwrap(),
-                location: Location::new("main").unwrap(),
+                location: Some(Location::new("main").unwrap()),
                 quantity: *quantity,
             })
             .collect(),

@@ -74,8 +74,9 @@ async fn queued(sale: &Sale, pool: PoolId) -> OrderId {
         account: Account::new("ann").unwrap(),
         lines: vec![PlaceLine {
             sku: Sku::new("A").unwrap(),
-            location: Location::new("main").unwrap(),
+            location: Some(Location::new("main").unwrap()),
             pool,
+            made_of: None,
             quantity: 1,
         }],
         hold_seconds: None,
@@ -84,6 +85,7 @@ async fn queued(sale: &Sale, pool: PoolId) -> OrderId {
         metadata: None,
         route: 0,
         record_refusals: true,
+        assortment: None,
         intake: Some(BucketKey { pool, number: 0 }),
     };
     let commands = Arc::new(vec![Command::Place(Arc::new(place))]);

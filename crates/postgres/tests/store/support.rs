@@ -80,8 +80,9 @@ pub(crate) fn place(id: u128, number: u128, account: &str) -> Command {
         account: Account::new(account).unwrap(),
         lines: vec![PlaceLine {
             sku: Sku::new("SKU-1").unwrap(),
-            location: Location::new("main").unwrap(),
+            location: Some(Location::new("main").unwrap()),
             pool: PoolId(1),
+            made_of: None,
             quantity: 1,
         }],
         hold_seconds: None,
@@ -90,6 +91,7 @@ pub(crate) fn place(id: u128, number: u128, account: &str) -> Command {
         metadata: None,
         route: 0,
         record_refusals: true,
+        assortment: None,
         intake: None,
     }))
 }

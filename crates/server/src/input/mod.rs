@@ -1,6 +1,7 @@
 //! Strict input: what a client sent becomes the core's own types here, or a list of everything that is
 //! wrong with it, each with its pointer.
 
+pub(crate) mod assortment;
 pub(crate) mod campaigns;
 pub(crate) mod cases;
 pub(crate) mod cursor;

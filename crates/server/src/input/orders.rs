@@ -16,7 +16,6 @@ use super::field::{
     AMOUNT, Currency, Flag, OrderIdField, PoolIdField, TEXT_CHARS_MAX, id, integer, quantity, quantity_in,
     text, word,
 };
-use super::pools::read_location;
 use super::reader::Object;
 use super::time::instant;
 use crate::problem::Problem;
@@ -50,7 +49,7 @@ pub(crate) fn read_place(body: &mut Object<'_, '_>) -> Option<PlaceRequest> {
 
 fn read_line(body: &mut Object<'_, '_>) -> Option<RequestedLine> {
     let sku = body.required("sku", id());
-    let location = read_location(body);
+    let location = body.optional("location", id());
     let quantity = body.required("quantity", quantity());
     Some(RequestedLine { sku: sku?, location: location?, quantity: quantity? })
 }
@@ -265,7 +264,7 @@ mod tests {
     fn an_order_is_read_as_sent() {
         let order = place(&with(r#","metadata": { "a" : 1.0 },"hold_seconds":null"#)).expect("read");
         assert_eq!(order.metadata.as_deref(), Some(r#"{ "a" : 1.0 }"#));
-        assert_eq!(order.lines[0].location.as_str(), "main");
+        assert_eq!(order.lines[0].location, None);
         assert_eq!(order.hold_seconds, None);
         assert_eq!(place(&with(r#","metadata":null,"limit_keys":{}"#)).expect("read").metadata, None);
         let order = place(&with(r#","limit_keys":{"device":"d-1","address":"Hill 7"}"#)).expect("read");

@@ -16,8 +16,6 @@ use super::json::Json;
 use super::reader::{Item, Object};
 use super::report::Fault;
 
-/// The location of stock for which the client names none.
-pub(crate) const LOCATION: &str = "main";
 /// Bounds of an adjustment; 0 is none.
 const DELTA: RangeInclusive<i64> = -(SUPPLY_MAX as i64)..=SUPPLY_MAX as i64;
 
@@ -62,10 +60,10 @@ impl Field for BuiltPath {
 }
 
 /// Reads `location`, by default `main`.
-pub(crate) fn read_location(body: &mut Object<'_, '_>) -> Option<Location> {
+fn read_location(body: &mut Object<'_, '_>) -> Option<Location> {
     match body.optional("location", id())? {
         Some(location) => Some(location),
-        None => Location::new(LOCATION).ok(),
+        None => Some(Location::main()),
     }
 }
 

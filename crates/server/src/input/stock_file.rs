@@ -13,7 +13,6 @@ use holdfast_wire::{Code, LineStarts, ProblemItem, plain_cell, without_mark};
 use sha2::{Digest, Sha256};
 
 use super::field::TextId;
-use super::pools::LOCATION;
 use super::time::instant;
 
 /// Most faults that are told; a file of another kind has one in every row.
@@ -91,6 +90,10 @@ fn told(why: &RowRefusal) -> (Code, &'static str, &'static str, String) {
             let detail =
                 format!("the pool was opened with {opening} and has {supply} now; opening changes nothing");
             (Code::Conflict, "quantity", "opened_otherwise", detail)
+        }
+        RowRefusal::Bundle => {
+            let detail = "the SKU is a bundle: it has no stock of its own";
+            (Code::Conflict, "sku", "bundle", detail.to_owned())
         }
         RowRefusal::StockInUse(short) => {
             let detail = format!("{} to be taken away, {} available", short.requested, short.available);
@@ -285,8 +288,7 @@ impl Places {
         let cell = |place: Option<usize>| place.and_then(|place| record.get(place)).unwrap_or_default();
         let sku = identifier::<Sku>(cell(self.sku), line, "sku");
         let location = match cell(self.location) {
-            [] => Location::new(LOCATION)
-                .map_err(|why| FileFault::cell(line, "location", "invalid_identifier", why.to_string())),
+            [] => Ok(Location::main()),
             named => identifier(named, line, "location"),
         };
         let quantity = quantity(cell(self.quantity), line, "quantity");

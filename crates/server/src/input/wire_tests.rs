@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_core::id::{CampaignId, PoolId, Provider};
+use holdfast_core::id::{CampaignId, PoolId, Provider, Sku};
 use holdfast_core::stock::{Path, Routing};
 use holdfast_wire as wire;
 use serde::Serialize;
 
 use super::reader::Object;
-use super::{campaigns, cases, orders, payments, pools, read};
+use super::{assortment, campaigns, cases, orders, payments, pools, read};
 
 fn accepts<T, R>(request: &T, shape: impl FnOnce(&mut Object<'_, '_>) -> Option<R>) -> R
 where
@@ -79,6 +79,13 @@ fn campaigns_are_read() {
     accepts(&least, |body| campaigns::read_campaign(id, body));
     let switch = wire::SwitchRequest { reason: "r".into(), operator: "o".into() };
     accepts(&switch, campaigns::read_switch);
+    let locations =
+        wire::PutLocationsRequest { order: vec!["east".into(), "main".into()], split: Some(true) };
+    accepts(&locations, assortment::read_locations);
+    let component = wire::BundleComponent { sku: "cup".into(), quantity: 2 };
+    let bundle = wire::PutBundleRequest { components: vec![component] };
+    let set = Sku::new("set").expect("an id");
+    accepts(&bundle, |body| assortment::read_bundle(set, body));
 }
 
 #[test]

@@ -16,8 +16,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    approvals, audit, campaigns, cancellations, cases, docs, events, exports, health, imports, keys, ledger,
-    metrics, orders, payments, pools, settlement, transfers,
+    approvals, assortment, audit, campaigns, cancellations, cases, docs, events, exports, health, imports,
+    keys, ledger, metrics, orders, payments, pools, settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -61,6 +61,10 @@ pub(crate) fn document() -> Value {
         campaigns::freeze_campaign,
         campaigns::unfreeze_campaign,
         campaigns::close_campaign,
+        assortment::get_locations,
+        assortment::put_locations,
+        assortment::get_bundle,
+        assortment::put_bundle,
         pools::open_pool,
         pools::list_pools,
         pools::get_pool,

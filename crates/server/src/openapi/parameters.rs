@@ -14,6 +14,18 @@ pub(crate) struct CampaignPath {
     id: String,
 }
 
+/// A bundle in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct BundlePath {
+    /// The campaign, as its operator named it.
+    #[param(min_length = 1, max_length = 128)]
+    campaign_id: String,
+    /// What the bundle is sold as.
+    #[param(min_length = 1, max_length = 128)]
+    sku: String,
+}
+
 /// A pool in the path.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]

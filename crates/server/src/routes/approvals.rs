@@ -217,6 +217,7 @@ async fn decide(
         | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_)) => Err(crate::answer::unexpected(&other)),
     }
 }

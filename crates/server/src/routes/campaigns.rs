@@ -54,7 +54,7 @@ pub(crate) async fn list_campaigns(
     json(StatusCode::OK, &page(&rows, more, &asked.cursor, key, |row| view::campaign(row, now)))
 }
 
-/// Shows a campaign with its totals
+/// Shows a campaign with its totals and its assortment
 #[utoipa::path(
     get, path = "/v1/campaigns/{id}", tag = "campaigns",
     params(CampaignPath),
@@ -154,5 +154,5 @@ async fn switch_campaign(
 async fn show(app: &App, id: CampaignId, status: StatusCode) -> Result<Response, Problem> {
     let row = app.store().campaign(id).await?;
     let row = row.ok_or_else(|| Problem::not_found("there is no such campaign"))?;
-    json(status, &view::campaign(&row, app.store().now()))
+    json(status, &view::whole_campaign(&row, app.store().now()))
 }

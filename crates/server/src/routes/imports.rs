@@ -143,6 +143,7 @@ fn answer(file: &Import, outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
     }
 }

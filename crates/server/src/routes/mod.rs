@@ -1,6 +1,7 @@
 //! Handlers, one file a resource: parse, one use case, shape.
 
 pub(crate) mod approvals;
+pub(crate) mod assortment;
 pub(crate) mod audit;
 pub(crate) mod campaigns;
 pub(crate) mod cancellations;

@@ -178,6 +178,7 @@ fn constant_order(place: PlaceRequest) -> Order {
         sku: line.sku,
         location: line.location,
         pool: bucket.pool,
+        made_of: None,
         placed_quantity: line.quantity,
         quantity: line.quantity,
         refunded: 0,

@@ -76,6 +76,7 @@ pub(crate) async fn open_pool(
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
     }
 }
@@ -191,6 +192,7 @@ pub(crate) async fn adjust_pool(
         | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
     }
 }
@@ -310,6 +312,7 @@ fn pool_of(outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
     }
 }

@@ -73,6 +73,7 @@ pub(crate) async fn transfer_stock(
         | Outcome::Imported { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_)) => Err(unexpected(&other)),
     }
 }

@@ -218,8 +218,9 @@ async fn queued(engine: &Engine, pool: &str) -> String {
         account: Account::new("ann").expect("an id"),
         lines: vec![PlaceLine {
             sku: Sku::new("s").expect("an id"),
-            location: Location::new("main").expect("an id"),
+            location: Some(Location::new("main").expect("an id")),
             pool,
+            made_of: None,
             quantity: 1,
         }],
         hold_seconds: None,
@@ -228,6 +229,7 @@ async fn queued(engine: &Engine, pool: &str) -> String {
         metadata: None,
         route: 0,
         record_refusals: true,
+        assortment: None,
         intake: Some(BucketKey { pool, number: 0 }),
     };
     let id = place.id.to_string();

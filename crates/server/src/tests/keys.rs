@@ -112,7 +112,8 @@ fn sample(route: &Route, fixture: &Fixture, campaign: &str, number: usize) -> (S
         Reach::Named if route.path.starts_with("/v1/adjustments/") => &format!("wait-{campaign}"),
         Reach::Nothing | Reach::Named | Reach::Everything => "aaaaaaaaaaaaaaaa",
     };
-    let path = route.path.replace("{id}", id).replace("{code}", "sold_out").replace("{provider}", "plain");
+    let named = [("{id}", id), ("{campaign_id}", campaign), ("{code}", "sold_out"), ("{provider}", "plain")];
+    let path = named.into_iter().fold(route.path.to_owned(), |path, (name, value)| path.replace(name, value));
     let signed = || json!({"reason": "r", "operator": "o"});
     let number = number.to_string();
     let (query, body) = match (route.method.as_str(), route.path) {

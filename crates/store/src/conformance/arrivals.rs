@@ -192,6 +192,7 @@ pub fn word_of(outcome: &Outcome) -> &'static str {
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
+        | Outcome::Outdated
         | Outcome::NotDue(_) => "",
     }
 }

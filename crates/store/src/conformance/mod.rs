@@ -10,6 +10,7 @@ mod keys;
 mod limits;
 mod measures;
 mod pages;
+mod places;
 mod pools;
 mod queue;
 pub mod rehearsal;
@@ -27,6 +28,7 @@ pub use keys::*;
 pub use limits::*;
 pub use measures::*;
 pub use pages::*;
+pub use places::*;
 pub use pools::*;
 pub use queue::*;
 pub use sequences::*;
@@ -91,6 +93,10 @@ macro_rules! conformance_suite {
             a_queued_order_ends_once
             a_lease_has_one_holder
             whatever_arrives_in_whatever_order_is_answered_as_the_model_does
+            an_assortment_is_set_told_and_written_down
+            no_sku_becomes_a_bundle_and_a_pool_at_once
+            a_line_over_several_pools_lives_like_any_other
+            a_choice_of_places_is_decided_by_the_authority
             a_random_walk_agrees_with_the_model
         );
     };

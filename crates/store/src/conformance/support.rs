@@ -77,8 +77,9 @@ pub(super) fn place(order: u128, account: &str, lines: &[(u128, u32)]) -> Place 
             .iter()
             .map(|(pool, quantity)| PlaceLine {
                 sku: Sku::new(&format!("SKU-{pool}")).expect("a good id"),
-                location: Location::new("main").expect("a good id"),
+                location: Some(Location::new("main").expect("a good id")),
                 pool: PoolId(*pool),
+                made_of: None,
                 quantity: *quantity,
             })
             .collect(),
@@ -88,6 +89,7 @@ pub(super) fn place(order: u128, account: &str, lines: &[(u128, u32)]) -> Place 
         metadata: None,
         route: 0,
         record_refusals: true,
+        assortment: None,
         intake: None,
     }
 }

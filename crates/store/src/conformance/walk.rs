@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, PaymentFailed, Policy, Switch};
-use holdfast_core::command::{Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction, Outcome};
+use holdfast_core::command::{
+    Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction, Outcome, PlaceLine,
+};
 use holdfast_core::id::{
     AdjustmentId, AttemptId, EventId, HashedKey, LimitName, OrderId, PaymentId, PoolId, Provider, RefundId,
 };
@@ -12,6 +14,7 @@ use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
 
 use super::behaviour::{Subject, TestClock};
 use super::limits::device_limit;
+use super::places::{made_up, part};
 use super::pools::{no_change, sweep, transfer};
 use super::rows::{assert_same, assert_same_campaign, cases};
 use super::support::{
@@ -99,6 +102,9 @@ fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
             // The same number with other lines: a mismatch, most of the time.
             let account = format!("{}{epoch}", ["ann", "bob", "eve"][dice.roll(3) as usize]);
             let mut wanted = place(order, &account, &lines);
+            if dice.roll(3) == 0 {
+                wanted.lines.push(made_up_line(dice));
+            }
             at.next_id += 1;
             wanted.id = OrderId(at.next_id);
             wanted.route = dice.roll(7);
@@ -111,7 +117,7 @@ fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
             return placed(wanted);
         }
         4 => OrderAction::Cancel,
-        5 => OrderAction::Reduce(vec![Keep { line: 1, keep: dice.roll(3) as u32 }]),
+        5 => OrderAction::Reduce(vec![Keep { line: 1 + dice.roll(3) as u32, keep: dice.roll(3) as u32 }]),
         6 => OrderAction::Attempt(AttemptId::new(&text("a", dice.roll(3))).expect("a good id"), provider()),
         7 | 8 => OrderAction::Notice(Notice {
             provider: provider(),
@@ -125,7 +131,7 @@ fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
         }),
         9 => OrderAction::Refund(Refund {
             refund_id: RefundId::new(&text("r", dice.roll(4))).expect("a good id"),
-            lines: vec![RefundLine { line: 1, quantity: 1 + dice.roll(2) as u32 }],
+            lines: vec![RefundLine { line: 1 + dice.roll(3) as u32, quantity: 1 + dice.roll(2) as u32 }],
             restock: [None, Some(true), Some(false)][dice.roll(3) as usize],
             reason: "walk".into(),
         }),
@@ -145,6 +151,17 @@ fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
     };
     let unknown = OrderId(u128::MAX);
     change(at.ids.get(&order).unwrap_or(&unknown).0, action)
+}
+
+/// A bundle, or a line that has a choice of places.
+fn made_up_line(dice: &mut Dice) -> PlaceLine {
+    let quantity = 1 + dice.roll(3) as u32;
+    let split = dice.roll(2) == 0;
+    match dice.roll(3) {
+        0 => made_up(quantity, &[part(2, &[1]), part(1, &[2])], split),
+        1 => made_up(quantity, &[part(1, &[1, 2])], split),
+        _ => made_up(quantity, &[part(1, &[2, 1])], split),
+    }
 }
 
 /// Stock that moves, and pools that change.

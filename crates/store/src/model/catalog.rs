@@ -1,13 +1,17 @@
 //! The model's versions of campaigns and pools.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use holdfast_core::campaign::Campaign;
+use holdfast_core::command::How;
 use holdfast_core::id::{CampaignId, PoolId};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::time::Timestamp;
 
 use super::Rows;
 use crate::acts::Act;
+use crate::assortment::PutAssortment;
 use crate::catalog::CatalogChanges;
 use crate::contract::SwitchPool;
 use crate::read::PoolRow;
@@ -42,6 +46,25 @@ impl Rows {
             self.record(&Act::switch_pool(switch), now);
         }
         self.pool_row(switch.id).ok_or(Refusal::UnknownPool)
+    }
+
+    pub(super) fn put_assortment(
+        &mut self,
+        put: &PutAssortment,
+        now: Timestamp,
+    ) -> Result<(Arc<Campaign>, How), Refusal> {
+        let mut campaign = self.campaigns.get(&put.campaign).cloned().ok_or(Refusal::UnknownCampaign)?;
+        let has_pool =
+            self.pools.values().any(|p| p.campaign == put.campaign && Some(&p.sku) == put.bundle());
+        let (after, how) = put.onto(&campaign, has_pool)?;
+        if how != How::Repeated {
+            let changed = Arc::make_mut(&mut campaign);
+            (changed.assortment, changed.updated_at) = (after, now);
+            self.campaigns.insert(put.campaign.clone(), Arc::clone(&campaign));
+            self.catalog.campaign_changed(&put.campaign);
+            self.record(&Act::put_assortment(put), now);
+        }
+        Ok((campaign, how))
     }
 
     pub(super) fn catalog_since(&self, since: Option<u64>) -> CatalogChanges {

@@ -19,7 +19,7 @@ use holdfast_core::snapshot::{PaymentRow, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, CacheFallback, Delta, Opening, Path, Pool, Routing};
 use holdfast_core::time::Timestamp;
 
-use super::{Row, corrupt, detail, limits};
+use super::{Row, assortment, corrupt, detail, limits};
 use crate::acts::{ActId, ActRow};
 use crate::error::Error;
 use crate::keys::{KeyId, KeyRow, Role, Scope};
@@ -121,6 +121,7 @@ pub fn campaign(row: &dyn Row) -> Result<Campaign, Error> {
             },
             keys: limits::read_limits(text(row, "key_ceilings")?)?,
         },
+        assortment: assortment::read_assortment(row.text("assortment")?)?,
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
     })

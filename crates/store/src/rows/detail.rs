@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_core::assortment::{MakeUp, Part, Source};
 use holdfast_core::id::{
     AttemptId, EventId, InvalidId, Location, PaymentId, PoolId, Provider, RefundId, Sku,
 };
@@ -16,14 +17,18 @@ use serde::{Deserialize, Serialize};
 use super::corrupt;
 use crate::error::Error;
 
-const MAIN: &str = "main";
-
 #[derive(Serialize, Deserialize)]
 struct LineJson {
     sku: String,
+    /// None: the client named none.
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<String>,
     pool: String,
+    /// Of a line that is made up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Vec<PartJson>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    split: bool,
     quantity: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     placed: Option<u32>,
@@ -31,6 +36,14 @@ struct LineJson {
     refunded: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     allocations: Vec<AllocationJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PartJson {
+    sku: String,
+    each: u32,
+    /// (pool, location)
+    from: Vec<(String, String)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -79,8 +92,10 @@ pub fn write_lines(lines: &[Line]) -> Result<String, Error> {
         .iter()
         .map(|line| LineJson {
             sku: line.sku.as_str().to_owned(),
-            location: (line.location.as_str() != MAIN).then(|| line.location.as_str().to_owned()),
+            location: line.location.as_ref().map(|location| location.as_str().to_owned()),
             pool: hex(line.pool),
+            parts: line.made_of.as_ref().map(|made_of| made_of.parts.iter().map(write_part).collect()),
+            split: line.made_of.as_ref().is_some_and(|made_of| made_of.split),
             quantity: line.quantity,
             placed: (line.placed_quantity != line.quantity).then_some(line.placed_quantity),
             refunded: line.refunded,
@@ -99,6 +114,28 @@ pub fn write_lines(lines: &[Line]) -> Result<String, Error> {
     json(&rows)
 }
 
+fn write_part(part: &Part) -> PartJson {
+    let source = |source: &Source| (hex(source.pool), source.location.to_string());
+    let from = part.sources.iter().map(source).collect();
+    PartJson { sku: part.sku.to_string(), each: part.per_unit, from }
+}
+
+fn read_make_up(parts: &[PartJson], split: bool) -> Result<Arc<MakeUp>, Error> {
+    let parts = parts.iter().map(read_part).collect::<Result<_, Error>>()?;
+    Ok(Arc::new(MakeUp { parts, split }))
+}
+
+fn read_part(row: &PartJson) -> Result<Part, Error> {
+    let source = |(pool, location): &(String, String)| {
+        Ok(Source { pool: unhex(pool)?, location: id(location, Location::new)? })
+    };
+    Ok(Part {
+        sku: id(&row.sku, Sku::new)?,
+        per_unit: row.each,
+        sources: row.from.iter().map(source).collect::<Result<_, Error>>()?,
+    })
+}
+
 /// An order's lines as read.
 pub(super) fn read_lines(text: &str) -> Result<Vec<Line>, Error> {
     let rows: Vec<LineJson> = parse(text)?;
@@ -112,8 +149,9 @@ pub(super) fn read_lines(text: &str) -> Result<Vec<Line>, Error> {
             };
             Ok(Line {
                 sku: id(&row.sku, Sku::new)?,
-                location: id(row.location.as_deref().unwrap_or(MAIN), Location::new)?,
+                location: row.location.as_deref().map(|location| id(location, Location::new)).transpose()?,
                 pool,
+                made_of: row.parts.map(|parts| read_make_up(&parts, row.split)).transpose()?,
                 placed_quantity: row.placed.unwrap_or(row.quantity),
                 quantity: row.quantity,
                 refunded: row.refunded,

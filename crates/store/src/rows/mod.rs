@@ -2,12 +2,14 @@
 //! column comes out of a driver differs. The JSON inside a row belongs here; the public JSON is elsewhere.
 
 mod approvals;
+mod assortment;
 mod codec;
 mod detail;
 mod files;
 mod limits;
 
 pub use approvals::{approval, write_proposal};
+pub use assortment::write_assortment;
 pub use codec::*;
 pub use detail::{write_detail, write_lines};
 pub use files::{imported, since};

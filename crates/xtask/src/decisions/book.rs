@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use holdfast_core::assortment::Assortment;
 use holdfast_core::campaign::{Campaign, Policy, Switches};
 use holdfast_core::command::{
     Command, OpenPool, OrderAction, OrderCommand, Outcome, Place, PlaceLine, Signed,
@@ -36,6 +37,7 @@ impl Book {
             starts_at: None,
             ends_at: None,
             ceilings: Ceilings::default().after(None, &policy),
+            assortment: Assortment::default(),
             policy,
             switches: Switches { opened: true, ..Switches::default() },
             created_at: START,
@@ -60,8 +62,8 @@ impl Book {
     }
 
     fn place(&mut self, id: OrderId) -> Result<Outcome> {
-        let line =
-            PlaceLine { sku: Sku::new("SKU")?, location: Location::new("main")?, pool: POOL, quantity: 1 };
+        let (sku, location) = (Sku::new("SKU")?, Some(Location::main()));
+        let line = PlaceLine { sku, location, pool: POOL, made_of: None, quantity: 1 };
         self.decide(&Command::Place(Arc::new(Place {
             id,
             key: OrderKey {
@@ -76,6 +78,7 @@ impl Book {
             metadata: None,
             route: 0,
             record_refusals: false,
+            assortment: None,
             intake: None,
         })))
     }

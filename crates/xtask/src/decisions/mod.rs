@@ -238,7 +238,8 @@ fn answer(outcome: &Outcome, before: State, on: Trigger) -> Result<Answer> {
         | Outcome::Imported { .. }
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
-        | Outcome::Elsewhere(_) => bail!("no answer to an order: {outcome:?}"),
+        | Outcome::Elsewhere(_)
+        | Outcome::Outdated => bail!("no answer to an order: {outcome:?}"),
     })
 }
 

@@ -167,6 +167,7 @@ fn thing(operation: &Operation, name: &str) -> String {
         "id" if of("/v1/pools") => "pool_id",
         "id" if of("/v1/campaigns") => "campaign_id",
         "id" if of("/v1/keys") => "key_id",
+        "sku" if of("/v1/bundles") => "bundle_sku",
         "id" if of("/v1/approvals") => "approval_id",
         "id" if of("/v1/adjustments") => "waiting_adjustment_id",
         "code" => "code",
@@ -188,6 +189,8 @@ async fn furnish(http: &Http) -> generate::Known {
             know("pool_id", json!(http.pool(campaign, sku, supply, 2).await));
             know("sku", json!(sku));
         }
+        let made_of = json!({"components": [{"sku": "s", "quantity": 2}]});
+        assert_eq!(http.put(&format!("/v1/bundles/{campaign}/set"), &made_of).await.status, 201);
     }
     for index in 0..8 {
         let order_no = format!("o-{index}");
@@ -217,6 +220,7 @@ async fn furnish(http: &Http) -> generate::Known {
         know("approval_id", json!(format!("adjustment:{id}")));
         know("waiting_adjustment_id", json!(id));
     }
+    know("bundle_sku", json!("set"));
     know("location", json!("main"));
     know("line", json!(1));
     know("quantity", json!(1));

@@ -8,6 +8,7 @@ mod network;
 mod nodes;
 mod operators;
 mod outages;
+mod places;
 mod pooler;
 mod sale;
 

@@ -8,6 +8,7 @@ mod keys;
 mod limits;
 mod oversell;
 mod payments;
+mod places;
 mod pools;
 mod process;
 mod queued;
