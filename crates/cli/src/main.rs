@@ -1,7 +1,9 @@
 //! The `holdfast` binary: command line, configuration, wiring.
 
+mod approval;
 mod backup;
 mod bench;
+mod cancel;
 mod config;
 mod database;
 mod demo;
@@ -52,6 +54,12 @@ enum Command {
     /// Write what there is to a file
     #[command(subcommand)]
     Export(export::Command),
+    /// Give back what many orders hold
+    #[command(subcommand)]
+    Cancel(cancel::Command),
+    /// See and decide work that waits for a second person
+    #[command(subcommand)]
+    Approval(approval::Command),
     /// Measure what this machine can do
     #[command(subcommand)]
     Bench(bench::Command),
@@ -98,6 +106,8 @@ fn run(command: Command) -> Result<ExitCode> {
             Command::Replay(args) => Box::pin(replay::run(args)).await,
             Command::Import(command) => Box::pin(import::run(command)).await,
             Command::Export(command) => Box::pin(export::run(command)).await,
+            Command::Cancel(command) => Box::pin(cancel::run(command)).await,
+            Command::Approval(command) => Box::pin(approval::run(command)).await,
             Command::Demo(args) => Box::pin(demo::run(args)).await,
             Command::Bench(command) => Box::pin(bench::run(command)).await,
             Command::Key(command) => Box::pin(key::run(command)).await,
@@ -147,6 +157,10 @@ mod tests {
             "holdfast key create --name n --role boss",
             "holdfast key create --role buyer",
             "holdfast key revoke",
+            "holdfast cancel orders --campaign c --operator o",
+            "holdfast cancel orders --campaign c --operator o --reason r --state sold",
+            "holdfast approval approve adjustment:a-1 --operator o",
+            "holdfast approval list --state open",
             "holdfast serve --tls-cert a.pem",
             "holdfast explain order --target http://a",
             "holdfast explain order id --order-no n --campaign c",

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod approvals;
 mod download;
 mod error;
 mod events;
@@ -17,6 +18,8 @@ pub use download::Download;
 pub use error::Error;
 pub use events::{OrderEvent, OrderEvents};
 pub use options::Options;
-pub use query::{ImportQuery, LedgerQuery, OrdersQuery, PageQuery, PoolSwitch, PoolsQuery, Switch};
+pub use query::{
+    ApprovalsQuery, ImportQuery, LedgerQuery, OrdersQuery, PageQuery, PoolSwitch, PoolsQuery, Switch,
+};
 pub use retry::RetryPolicy;
 pub use transport::{Answer, Client};

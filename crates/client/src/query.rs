@@ -44,6 +44,15 @@ pub struct LedgerQuery {
     pub order_id: Option<String>,
 }
 
+/// Which requests for a second person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApprovalsQuery {
+    /// In this state.
+    pub state: Option<String>,
+    /// Of this campaign.
+    pub campaign_id: Option<String>,
+}
+
 /// How a stock file is imported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportQuery {
@@ -71,6 +80,12 @@ impl PoolsQuery {
             ("sku", self.sku.as_deref()),
             ("location", self.location.as_deref()),
         ]
+    }
+}
+
+impl ApprovalsQuery {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        vec![("state", self.state.as_deref()), ("campaign_id", self.campaign_id.as_deref())]
     }
 }
 

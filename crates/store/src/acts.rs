@@ -300,6 +300,8 @@ fn told(change: &ChangePool) -> String {
 fn operator_action(change: &OrderCommand) -> Option<&'static str> {
     // Buyers reduce their orders, too; work that may need a second person is an operator's.
     let is_operators = change.second.is_some();
+    // So do they cancel, and nobody follows their way in.
+    let is_followed = change.signed.via.is_some();
     match change.action {
         OrderAction::Confirm => Some("confirm"),
         OrderAction::Release => Some("release"),
@@ -307,11 +309,8 @@ fn operator_action(change: &OrderCommand) -> Option<&'static str> {
         OrderAction::MarkRefunded(_) => Some("refunded"),
         OrderAction::Refund(_) => is_operators.then_some("refund"),
         OrderAction::Reduce(_) => is_operators.then_some("reduce"),
-        OrderAction::Land
-        | OrderAction::Cancel
-        | OrderAction::Attempt(..)
-        | OrderAction::Notice(_)
-        | OrderAction::Expire => None,
+        OrderAction::Cancel => is_followed.then_some("cancel"),
+        OrderAction::Land | OrderAction::Attempt(..) | OrderAction::Notice(_) | OrderAction::Expire => None,
     }
 }
 

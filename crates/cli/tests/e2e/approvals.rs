@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::imports::send;
-use crate::support::{Answer, Http, Server};
+use crate::support::{Answer, Http, Server, run};
 
 fn adjustment(id: &str, delta: i64, operator: &str) -> Value {
     json!({"adjustment_id": id, "delta": delta, "kind": "adjust", "reason": "count", "operator": operator})
@@ -135,5 +135,46 @@ async fn orders(http: &Http, pool: &str) {
 async fn work_above_the_threshold_waits_for_a_second_person() {
     let server = Server::start().await;
     a_second_person_agrees_before_anything_moves(&server.http).await;
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_line_lists_approves_and_rejects() {
+    let server = Server::start().await;
+    let http = &server.http;
+    http.campaign("spring", json!({"approval_threshold": 10})).await;
+    let pool = http.pool("spring", "CUP", 100, 1).await;
+    let approval = async |arguments: &[&str]| {
+        let output = run(&[&["approval"], arguments, &["--target", &http.base]].concat()).await;
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (status, none, _) = approval(&["list"]).await;
+    assert_eq!((status, none.as_str()), (Some(0), "there is none\n"));
+    for (id, delta) in [("a-1", -11), ("a 2", 50)] {
+        let asked = http.post(&format!("/v1/pools/{pool}/adjustments"), &adjustment(id, delta, "olga")).await;
+        assert_eq!(asked.status, 202, "{asked:?}");
+    }
+    let (_, list, _) = approval(&["list", "--campaign", "spring", "--format", "json"]).await;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let ids: Vec<_> = list.as_array().unwrap().iter().map(|one| one["approval_id"].clone()).collect();
+    assert_eq!(ids, ["adjustment:a 2", "adjustment:a-1"]);
+    let (_, list, _) = approval(&["list"]).await;
+    assert!(list.contains("asked by olga at ") && list.contains("to be decided before "), "{list}");
+    let who = |name: &'static str| ["--operator", name, "--reason", "counted, too"];
+    let (status, _, error) = approval(&[&["approve", "adjustment:a-1"][..], &who("olga")].concat()).await;
+    assert!(status == Some(2) && error.contains("403 forbidden"), "{error}");
+    for _ in 0..2 {
+        let (status, agreed, _) = approval(&[&["approve", "adjustment:a-1"][..], &who("pia")].concat()).await;
+        assert!(status == Some(0) && agreed.contains("approve by pia at "), "{agreed}");
+    }
+    let reject = [&["reject", "adjustment:a 2", "--format", "json"][..], &who("pia")].concat();
+    let (_, rejected, _) = approval(&reject).await;
+    assert_eq!(serde_json::from_str::<Value>(&rejected).unwrap()["state"], "rejected");
+    let (_, _, error) = approval(&[&["approve", "adjustment:a 2"][..], &who("pia")].concat()).await;
+    assert!(error.contains("409 conflict"), "{error}");
+    assert_eq!(http.balances(&pool).await, (89, 0, 0));
+    let (_, approved, _) = approval(&["list", "--state", "approved"]).await;
+    assert!(approved.starts_with("adjustment:a-1  approved  campaign spring: "), "{approved}");
     server.finish().await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Http, Server};
+use crate::support::{Http, Server, run};
 
 /// Cancels everything that a campaign holds, as a client does that was cut off once; on any store.
 pub(crate) async fn a_campaign_is_cancelled_page_by_page(http: &Http) {
@@ -39,6 +39,16 @@ pub(crate) async fn a_campaign_is_cancelled_page_by_page(http: &Http) {
         entry["action"] == "release" && entry["actor"] == "olga" && entry["reason"] == "called off"
     });
     assert_eq!(told.count(), 25);
+    let trail = http.get("/v1/audit?limit=500").await;
+    let acts = trail.body["items"].as_array().unwrap().iter().filter(|act| act["action"] == "cancel");
+    let acts: Vec<_> = acts.collect();
+    assert!(
+        acts.iter().all(|act| act["operator"] == "olga"
+            && act["reason"] == "called off"
+            && act["campaign_id"] == "spring"),
+        "{acts:#?}"
+    );
+    assert_eq!(acts.len(), 25, "each order once");
     for (body, status, code) in [
         (json!({"campaign_id": "none", "operator": "o", "reason": "r"}), 404, "not_found"),
         (
@@ -62,5 +72,36 @@ pub(crate) async fn a_campaign_is_cancelled_page_by_page(http: &Http) {
 async fn a_campaign_is_cancelled_in_pages() {
     let server = Server::start().await;
     a_campaign_is_cancelled_page_by_page(&server.http).await;
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_line_cancels_every_page_of_what_it_was_asked_for() {
+    let server = Server::start().await;
+    let http = &server.http;
+    http.campaign("spring", json!({})).await;
+    let pool = http.pool("spring", "CUP", 500, 1).await;
+    for n in 0..105 {
+        assert_eq!(http.place("spring", &format!("A-{n}"), "CUP", 1).await.status, 201);
+    }
+    let other = json!({"campaign_id": "spring", "order_no": "B-1", "account": "bob", "lines": [{"sku": "CUP", "quantity": 1}]});
+    assert_eq!(http.post("/v1/orders", &other).await.status, 201);
+    let cancel = async |more: &[&str]| {
+        let who = ["--operator", "olga", "--reason", "called off", "--target", &http.base];
+        run(&[&["cancel", "orders", "--campaign"], more, &who].concat()).await
+    };
+    let of_bob = cancel(&["spring", "--account", "bob"]).await;
+    assert!(of_bob.status.success(), "{of_bob:?}");
+    let said = String::from_utf8(of_bob.stdout).unwrap();
+    assert_eq!(said, "1 cancelled, 0 had been cancelled, 0 could not be\n");
+    let queued = cancel(&["spring", "--state", "queued", "--format", "json"]).await;
+    assert_eq!(serde_json::from_slice::<Value>(&queued.stdout).unwrap()["cancelled"], 0);
+    let all = cancel(&["spring", "--format", "json"]).await;
+    let report: Value = serde_json::from_slice(&all.stdout).unwrap();
+    assert_eq!((&report["cancelled"], &report["refused"]), (&json!(105), &json!([])), "{report:#}");
+    assert_eq!(http.balances(&pool).await, (500, 0, 0));
+    let none = cancel(&["none"]).await;
+    let said = String::from_utf8(none.stderr).unwrap();
+    assert!(none.status.code() == Some(2) && said.contains("404 not_found"), "{said}");
     server.finish().await;
 }

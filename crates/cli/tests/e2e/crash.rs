@@ -10,7 +10,8 @@ use crate::support::{History, Load, Server, Start};
 /// How often the server is killed in all.
 const CRASHES: u64 = 100;
 const CLIENTS: usize = 8;
-const POINTS: [&str; 3] = ["commit.before_begin", "commit.before_commit", "commit.after_commit"];
+/// Points of a commit at which a server can be told to die.
+pub(crate) const POINTS: [&str; 3] = ["commit.before_begin", "commit.before_commit", "commit.after_commit"];
 
 /// How the server dies this time: at a named point after some hits, or at a moment of the test's choice.
 fn death(round: u64) -> (Start, Option<u64>) {

@@ -24,6 +24,7 @@ mod edges;
 mod follow;
 mod fuzz;
 mod history;
+mod import_crash;
 mod imports;
 mod keys;
 mod metrics;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Policy, Switch};
-use holdfast_core::command::{Adjust, AdjustmentKind, Command, Signed, Via};
-use holdfast_core::id::{AdjustmentId, CampaignId, Operator, PoolId};
+use holdfast_core::command::{Adjust, AdjustmentKind, Command, OrderAction, OrderCommand, Signed, Via};
+use holdfast_core::id::{AdjustmentId, CampaignId, Operator, OrderId, PoolId};
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::PoolSwitch;
 use holdfast_core::time::Timestamp;
@@ -177,6 +177,31 @@ pub async fn acts_are_kept_once_and_shown_newest_first(store: Subject, clock: Te
         }
     }
     assert_eq!(seen, all);
+}
+
+/// An operator who cancels orders is in the trail, once an order; a buyer who cancels is not.
+pub async fn cancels_of_operators_are_in_the_trail(store: Subject, _: TestClock) {
+    open_campaign(&*store, Policy::default()).await;
+    open_pool(&*store, 1, 10, 1).await;
+    let before = acts(&*store, ActFilter::default()).await.len();
+    let of_operator = Signed { via: via(), ..Signed::new("olga", "called off") };
+    for (order, signed) in [(1, of_operator), (2, Signed::new("shop (hfk_y)", "changed my mind"))] {
+        one(&*store, LockSet::bucket(bucket(1, 0)), placed(place(order, "ann", &[(1, 1)]))).await;
+        for _ in 0..2 {
+            let cancel = OrderCommand::new(OrderId(order), OrderAction::Cancel, signed.clone());
+            one(&*store, LockSet::bucket(bucket(1, 0)), Command::Order(cancel)).await;
+        }
+    }
+    let all = acts(&*store, ActFilter::default()).await;
+    assert_eq!(all.len(), before + 1, "{all:?}");
+    let act = &all[0];
+    assert_eq!((act.action.as_str(), &act.subject), ("cancel", &format!("order {}", OrderId(1))));
+    assert_eq!((act.actor.as_str(), act.request_id.as_deref()), ("boss (hfk_x)", Some("r-1")));
+    assert_eq!(
+        (act.operator.as_ref().map(Operator::as_str), act.reason.as_str()),
+        (Some("olga"), "called off")
+    );
+    assert_eq!(act.campaign, Some(campaign_id()));
 }
 
 /// A list shows nothing of campaigns outside its scope.

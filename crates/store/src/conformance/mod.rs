@@ -70,6 +70,7 @@ macro_rules! conformance_suite {
             a_key_lives_until_it_ends
             the_last_admin_key_stays
             acts_are_kept_once_and_shown_newest_first
+            cancels_of_operators_are_in_the_trail
             lists_keep_to_their_scope
             a_new_incarnation_stops_sales_until_its_case_is_resolved
             a_case_is_resolved_once

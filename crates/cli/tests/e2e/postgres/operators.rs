@@ -1,12 +1,11 @@
 //! What operators do, on PostgreSQL: stock files, work that needs a second person, many cancels, a case, a provider that is asked.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use super::{authority, without_keys};
 use crate::approvals::a_second_person_agrees_before_anything_moves;
 use crate::cancellations::a_campaign_is_cancelled_page_by_page;
+use crate::import_crash::a_file_is_whole_or_not_there;
 use crate::imports::{files_are_applied_whole_once_and_by_the_ledger, send};
 use crate::odd_hold::{holds, the_others_are_released};
 use crate::status::{Bank, a_hold_is_let_go_after_its_provider_was_asked};
@@ -14,8 +13,6 @@ use crate::support::Server;
 
 /// Rows of a big file.
 const ROWS: usize = 100_000;
-/// How long one may take.
-const IMPORT_MAX: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stock_file_is_applied_whole_once_and_by_the_ledger() {
@@ -65,7 +62,13 @@ async fn a_hold_with_an_open_payment_is_let_go_after_its_provider_was_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_thousand_rows_are_one_transaction_and_take_seconds() {
+async fn a_file_under_way_when_the_server_is_killed_is_whole_or_not_there() {
+    let (_authority, url) = authority().await;
+    a_file_is_whole_or_not_there(Server::start_at(&url, &without_keys()).await.expect("it starts")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_thousand_rows_are_one_transaction() {
     let (_authority, url) = authority().await;
     let server = Server::start_at(&url, &without_keys()).await.expect("it starts");
     let http = &server.http;
@@ -73,14 +76,10 @@ async fn a_hundred_thousand_rows_are_one_transaction_and_take_seconds() {
     let rows: String = (0..ROWS).map(|n| format!("SKU-{n:06},main,{}\n", n % 100)).collect();
     let file = format!("sku,location,quantity\n{rows}");
     for (query, what) in [("mode=open", "opened"), ("mode=inbound", "adjusted")] {
-        let begun = Instant::now();
         let answer = send(http, &format!("campaign_id=spring&{query}"), file.clone()).await;
-        let took = begun.elapsed();
-        println!("{ROWS} rows, {query}: {took:?}");
         // One in a hundred brings nothing.
         let expected = if what == "opened" { ROWS } else { ROWS / 100 * 99 };
         assert_eq!((answer.status, answer.body[what].as_u64()), (201, u64::try_from(expected).ok()));
-        assert!(took < IMPORT_MAX, "{took:?}");
     }
     // A last line that is wrong: nothing of the file is done.
     let last = file.rfind("SKU-").expect("rows");

@@ -113,11 +113,22 @@ impl Http {
         headers: &[(&str, &str)],
         body: Vec<u8>,
     ) -> Answer {
+        self.try_send_raw(method, path, headers, body).await.expect("an answer")
+    }
+
+    /// The same, where the answer may not come.
+    pub(crate) async fn try_send_raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Option<Answer> {
         let mut request = self.client.request(method.parse().unwrap(), self.url(path));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        Self::read(request.body(body)).await.expect("an answer")
+        Self::read(request.body(body)).await
     }
 
     async fn read(request: reqwest::RequestBuilder) -> Option<Answer> {
