@@ -4,6 +4,7 @@ mod buckets;
 mod engine;
 mod expiry;
 mod floor;
+mod imports;
 mod limits;
 mod load;
 mod paths;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Buckets(buckets::Args),
     Limits(limits::Args),
     Expiry(expiry::Args),
+    Imports(imports::Args),
 }
 
 /// Measures and prints.
@@ -32,5 +34,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Buckets(args) => buckets::run(args).await,
         Command::Limits(args) => limits::run(args).await,
         Command::Expiry(args) => expiry::run(args).await,
+        Command::Imports(args) => imports::run(args).await,
     }
 }

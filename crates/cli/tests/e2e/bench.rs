@@ -102,3 +102,17 @@ async fn holds_that_end_together_are_all_back_on_the_embedded_store() {
 async fn holds_that_end_together_are_all_back_on_postgresql() {
     assert_expiry("postgres").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stock_files_are_measured_in_every_mode() {
+    for store in ["sqlite", "postgres"] {
+        let small =
+            ["bench", "imports", "--store", store, "--rows", "300", "--rounds", "2", "--format", "json"];
+        let output = run(&small).await;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for figure in ["open_rows_per_second", "count_rows_per_second", "inbound_rows_per_second"] {
+            assert!(is_measured(&report, figure), "{figure}: {report:#}");
+        }
+    }
+}
