@@ -163,7 +163,16 @@ pub enum OrderAction {
     /// An operator says that money went back.
     MarkRefunded(Vec<PaymentId>),
     /// The time is over: of the hold, the review or the queue.
-    Expire,
+    Expire(Inquiry),
+}
+
+/// Whether those who know what became of payments under way were asked before an order ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inquiry {
+    /// Whoever can be asked was asked: the order ends.
+    Done,
+    /// Nobody was asked yet: an order with a payment under way stays as it is, and is told.
+    Open,
 }
 
 impl OrderAction {
@@ -183,7 +192,7 @@ impl OrderAction {
             Self::Release => Trigger::Release,
             Self::Extend(_) => Trigger::Extend,
             Self::MarkRefunded(_) => Trigger::MarkRefunded,
-            Self::Expire => Trigger::Expire,
+            Self::Expire(_) => Trigger::Expire,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use holdfast_core::command::{OrderAction, Outcome, Signed};
+use holdfast_core::command::{Inquiry, OrderAction, Outcome, Signed};
 use holdfast_core::id::{AttemptId, EventId, InvalidId, OrderId, OrderKey, PaymentId, Provider};
 use holdfast_core::order::{Notice, Order, PaymentOutcome, State};
 use holdfast_core::time::Timestamp;
@@ -91,23 +91,26 @@ impl Engine {
         }
     }
 
+    /// Whether there is anybody to ask.
+    pub(crate) fn asks_providers(&self) -> bool {
+        self.shared.status.get().is_some()
+    }
+
     /// Whom to ask about an order before it is let go.
-    pub(crate) async fn doubt_of(&self, due: DueOrder) -> Result<Doubt, Error> {
-        let Some(source) = self.shared.status.get() else { return Ok(Doubt::None) };
-        let Some(order) = self.store().order(due.id).await? else { return Ok(Doubt::None) };
-        let questions = questions(&order, &**source);
-        if questions.is_empty() {
-            return Ok(Doubt::None);
-        }
+    pub(crate) fn doubt_of(&self, due: DueOrder, order: &Order) -> Doubt {
+        let questions = self.shared.status.get().map(|source| questions(order, &**source));
+        let Some(questions) = questions.filter(|questions| !questions.is_empty()) else { return Doubt::None };
         match Arc::clone(&self.shared.asking).try_acquire_owned() {
-            Ok(turn) => Ok(Doubt::Ask(Asking { due, questions, _turn: turn })),
-            Err(_) => Ok(Doubt::Later),
+            Ok(turn) => Doubt::Ask(Asking { due, questions, _turn: turn }),
+            Err(_) => Doubt::Later,
         }
     }
 
     /// Asks, and then lets the order end as it will. Runs beside the pass, which nobody's slow answer holds up.
     pub(crate) async fn ask_then_expire(&self, asking: Asking) -> Result<Outcome, Error> {
-        let Some(source) = self.shared.status.get() else { return self.expire_now(asking.due).await };
+        let Some(source) = self.shared.status.get() else {
+            return self.expire_now(asking.due, Inquiry::Done).await;
+        };
         for Asked { place, question } in &asking.questions {
             let status = source.ask(question).await;
             tracing::info!(order = %question.order, provider = %question.provider, ?status, "a provider was asked");
@@ -117,7 +120,7 @@ impl Engine {
                 self.change_unchecked(question.order, OrderAction::Notice(notice), signed).await?;
             }
         }
-        self.expire_now(asking.due).await
+        self.expire_now(asking.due, Inquiry::Done).await
     }
 }
 

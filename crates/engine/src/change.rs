@@ -117,10 +117,10 @@ impl Engine {
     }
 
     pub(crate) fn after_change(&self, outcome: &Outcome) {
-        if let Outcome::Order { order, how, .. } = outcome {
-            if *how == How::Changed {
-                self.shared.verdicts.forget(order);
-            }
+        // An order that stays as it was ends when it did before; one that waits for an answer of its provider is overdue,
+        // and a timer that remembered it would find it again at once.
+        if let Outcome::Order { order, how: How::Changed | How::Created, .. } = outcome {
+            self.shared.verdicts.forget(order);
             self.shared.timer.remember(order);
         }
     }
@@ -143,7 +143,7 @@ fn locks_of(order: &Arc<Order>, action: &OrderAction) -> LockSet {
             | OrderAction::Release
             | OrderAction::Extend(_)
             | OrderAction::MarkRefunded(_)
-            | OrderAction::Expire => false,
+            | OrderAction::Expire(_) => false,
         };
     if may_retake {
         locks.pools.extend(order.pools());

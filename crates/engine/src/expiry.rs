@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use holdfast_core::case::Case;
-use holdfast_core::command::{Command, How, OrderAction, OrderCommand, Outcome, Signed};
+use holdfast_core::command::{Command, How, Inquiry, OrderAction, OrderCommand, Outcome, Signed};
 use holdfast_core::id::OrderId;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::time::Timestamp;
@@ -193,8 +193,13 @@ impl Engine {
 
     /// Expires one order, unless a provider must be asked first: then that goes on beside the pass.
     async fn expire(&self, order: DueOrder) -> Result<Outcome, Error> {
-        match self.doubt_of(order).await? {
-            Doubt::None => self.expire_now(order).await,
+        if !self.asks_providers() {
+            return self.expire_now(order, Inquiry::Done).await;
+        }
+        let outcome = self.expire_now(order, Inquiry::Open).await?;
+        let Outcome::Order { order: stays, how: How::Repeated, .. } = outcome else { return Ok(outcome) };
+        match self.doubt_of(order, &stays) {
+            Doubt::None => self.expire_now(order, Inquiry::Done).await,
             Doubt::Later => Ok(Outcome::NotDue(Some(self.store().now().plus(LATER)))),
             Doubt::Ask(asking) => {
                 let engine = self.clone();
@@ -211,13 +216,13 @@ impl Engine {
     }
 
     /// Expires one order: under the lock of its home bucket, which is all that most orders need.
-    pub(crate) async fn expire_now(&self, order: DueOrder) -> Result<Outcome, Error> {
-        let signed = Signed::new("expiry", "");
-        let command = OrderCommand::new(order.id, OrderAction::Expire, signed.clone());
+    pub(crate) async fn expire_now(&self, order: DueOrder, inquiry: Inquiry) -> Result<Outcome, Error> {
+        let (signed, action) = (Signed::new("expiry", ""), OrderAction::Expire(inquiry));
+        let command = OrderCommand::new(order.id, action.clone(), signed.clone());
         let (lane, locks) = (LaneKey::Bucket(order.home), LockSet::bucket(order.home));
         let outcome = self.shared.lanes.run(lane, Class::Settling, Command::Order(command), locks).await?;
         if let Outcome::Elsewhere(_) = outcome {
-            return self.change_unchecked(order.id, OrderAction::Expire, signed).await;
+            return self.change_unchecked(order.id, action, signed).await;
         }
         self.after_change(&outcome);
         Ok(outcome)

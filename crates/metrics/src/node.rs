@@ -169,7 +169,7 @@ fn end_of(action: &OrderAction, order: &Order, disposition: Option<Disposition>)
         (OrderAction::Confirm, State::Sold) => Some(End::ConfirmedByOperator),
         (OrderAction::Notice(_), State::Released) if disposition != Some(Disposition::Applied) => None,
         (
-            OrderAction::Notice(_) | OrderAction::Cancel | OrderAction::Release | OrderAction::Expire,
+            OrderAction::Notice(_) | OrderAction::Cancel | OrderAction::Release | OrderAction::Expire(_),
             State::Released,
         ) => match order.reason? {
             Reason::Expired => Some(End::Expired),
@@ -201,7 +201,7 @@ fn end_of(action: &OrderAction, order: &Order, disposition: Option<Disposition>)
             | OrderAction::Release
             | OrderAction::Extend(_)
             | OrderAction::MarkRefunded(_)
-            | OrderAction::Expire,
+            | OrderAction::Expire(_),
             State::Queued
             | State::Held
             | State::InReview

@@ -36,4 +36,4 @@ pub use keyring::NewKey;
 pub use router::router;
 pub use serve::{serve, serve_tls};
 pub use tls::{Tls, TlsError};
-pub use view::{entry as ledger_entry_view, order as order_view, time as time_text};
+pub use view::{entry as ledger_entry_view, order as order_view, policy as policy_view, time as time_text};

@@ -258,7 +258,7 @@ pub(crate) fn bundle(
 }
 
 /// A policy, every field; those that are not built at their defaults.
-fn policy(policy: &Policy) -> wire::PolicyView {
+pub fn policy(policy: &Policy) -> wire::PolicyView {
     wire::PolicyView {
         hold_seconds: policy.hold_seconds.into(),
         hold_seconds_max: policy.hold_seconds_max.into(),

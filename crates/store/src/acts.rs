@@ -310,7 +310,9 @@ fn operator_action(change: &OrderCommand) -> Option<&'static str> {
         OrderAction::Refund(_) => is_operators.then_some("refund"),
         OrderAction::Reduce(_) => is_operators.then_some("reduce"),
         OrderAction::Cancel => is_followed.then_some("cancel"),
-        OrderAction::Land | OrderAction::Attempt(..) | OrderAction::Notice(_) | OrderAction::Expire => None,
+        OrderAction::Land | OrderAction::Attempt(..) | OrderAction::Notice(_) | OrderAction::Expire(_) => {
+            None
+        }
     }
 }
 

@@ -11,6 +11,9 @@ use crate::support::{Http, Server, Start};
 /// The key that the provider wants.
 const KEY: &str = "hush-hush";
 
+/// The attempt about which the provider says nothing at all.
+const SILENT: &str = "silent";
+
 /// A provider that answers by the name of the attempt.
 pub(crate) struct Bank {
     address: String,
@@ -68,7 +71,11 @@ async fn answer(mut stream: TcpStream, heard: Arc<Mutex<Vec<Value>>>) {
         "moved" => ("302 Found", json!({"status": "paid", "payment_id": "p-2"})),
         _ => ("200 OK", json!({"status": "unknown"})),
     };
+    let is_silent = body["attempt_id"] == SILENT;
     heard.lock().unwrap().push(body);
+    if is_silent {
+        return std::future::pending().await;
+    }
     let answer = answer.to_string();
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", answer.len());
     stream.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
@@ -112,6 +119,40 @@ pub(crate) async fn a_hold_is_let_go_after_its_provider_was_asked(http: &Http, b
     let body = json!({"event_id": "e-1", "payment_id": "p-1", "order_id": paid, "outcome": "succeeded"});
     let told = http.post("/v1/payments/bank/notifications", &body).await;
     assert_eq!(told.text("disposition"), "duplicate", "{told:?}");
+}
+
+/// A provider that accepts questions and never answers: who has nothing to do with it is released meanwhile, and who
+/// has goes to review, most of them without a question.
+pub(crate) async fn a_silent_provider_holds_up_nobody_else(http: &Http, bank: &Bank) {
+    const ORDERS: usize = 40;
+    http.campaign("rush", json!({"hold_seconds": 2, "release_grace_ms": 0, "review_seconds": 600})).await;
+    let pool = http.pool("rush", "CUP", 100, 2).await;
+    let (mut silent, mut plain) = (Vec::new(), Vec::new());
+    for n in 0..ORDERS {
+        let id = http.place("rush", &format!("S-{n}"), "CUP", 1).await.text("id");
+        let body = json!({"attempt_id": SILENT, "provider": "bank"});
+        let begun = http.post(&format!("/v1/orders/{id}/payment-attempts"), &body).await;
+        assert_eq!(begun.status, 201, "{begun:?}");
+        silent.push(id);
+        plain.push(http.place("rush", &format!("P-{n}"), "CUP", 1).await.text("id"));
+    }
+    for id in &plain {
+        http.wait_for_state(id, "released").await;
+    }
+    for id in &silent {
+        http.wait_for_state(id, "in_review").await;
+    }
+    let asked = bank.questions(SILENT).len();
+    assert!(0 < asked && asked < ORDERS, "after some failures it is left alone: {asked}");
+    assert_eq!(http.balances(&pool).await, (60, 40, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_never_answers_holds_up_nobody_else() {
+    let bank = Bank::open().await;
+    let server = Server::start_with(bank.start()).await;
+    a_silent_provider_holds_up_nobody_else(&server.http, &bank).await;
+    server.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -176,7 +176,7 @@ fn may_be_done(change: &OrderCommand, order: &Order) -> bool {
         | OrderAction::Release
         | OrderAction::Extend(_)
         | OrderAction::MarkRefunded(_)
-        | OrderAction::Expire => matches!(order.state, State::Held | State::InReview),
+        | OrderAction::Expire(_) => matches!(order.state, State::Held | State::InReview),
     }
 }
 
@@ -202,7 +202,7 @@ fn units_of(change: &OrderCommand, order: &Order) -> u64 {
         | OrderAction::Release
         | OrderAction::Extend(_)
         | OrderAction::MarkRefunded(_)
-        | OrderAction::Expire => standing(),
+        | OrderAction::Expire(_) => standing(),
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) fn check_content(order: &Order, action: &OrderAction, policy: &Policy
         | OrderAction::Confirm
         | OrderAction::Release
         | OrderAction::MarkRefunded(_)
-        | OrderAction::Expire => Ok(()),
+        | OrderAction::Expire(_) => Ok(()),
     }
 }
 
@@ -313,7 +313,7 @@ pub(super) fn note(command: &OrderCommand, step: &Step) -> Note {
         | OrderAction::Release
         | OrderAction::Extend(_)
         | OrderAction::MarkRefunded(_)
-        | OrderAction::Expire => command.action.trigger().as_str().into(),
+        | OrderAction::Expire(_) => command.action.trigger().as_str().into(),
     };
     let action = match step.stock {
         Stock::Take | Stock::Sell => Action::Land,

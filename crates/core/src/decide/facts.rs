@@ -30,7 +30,7 @@ impl Working {
             | OrderAction::Release
             | OrderAction::Extend(_)
             | OrderAction::MarkRefunded(_)
-            | OrderAction::Expire => None,
+            | OrderAction::Expire(_) => None,
         };
         let phase = phase(order, policy, self.now);
         let payment_under_review = under_review(order);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::campaign::Policy;
 use crate::case::Case;
-use crate::command::{How, OrderAction, OrderCommand, Outcome};
+use crate::command::{How, Inquiry, OrderAction, OrderCommand, Outcome};
 use crate::order::{
     Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, RefundMade, State,
 };
@@ -44,6 +44,9 @@ impl Working {
                     Refusal::Conflict("the order has as many payment notices as it may have"),
                     order,
                 )
+            }
+            Then::Go { .. } if waits_for_an_answer(&order, &command.action) => {
+                Outcome::Order { order, how: How::Repeated, disposition: None }
             }
             Then::Go { to, stock, reason, mark, disposition } => {
                 let step = Step { to, stock, reason, mark, disposition };
@@ -117,7 +120,7 @@ impl Working {
             | OrderAction::Release
             | OrderAction::Extend(_)
             | OrderAction::MarkRefunded(_)
-            | OrderAction::Expire => None,
+            | OrderAction::Expire(_) => None,
         }
     }
 
@@ -304,7 +307,7 @@ impl Working {
             | OrderAction::Reduce(_)
             | OrderAction::Release
             | OrderAction::MarkRefunded(_)
-            | OrderAction::Expire => {}
+            | OrderAction::Expire(_) => {}
         }
     }
 }
@@ -326,6 +329,11 @@ fn notices_full(order: &Order, action: &OrderAction) -> bool {
         | OrderAction::Release
         | OrderAction::Extend(_)
         | OrderAction::MarkRefunded(_)
-        | OrderAction::Expire => false,
+        | OrderAction::Expire(_) => false,
     }
+}
+
+/// Whether somebody may know what became of a payment of this order, and is to be asked before it ends.
+fn waits_for_an_answer(order: &Order, action: &OrderAction) -> bool {
+    *action == OrderAction::Expire(Inquiry::Open) && order.attempts.iter().any(|attempt| attempt.open)
 }

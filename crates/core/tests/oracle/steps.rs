@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
-use holdfast_core::command::{ChangePool, Command, OrderAction};
+use holdfast_core::command::{ChangePool, Command, Inquiry, OrderAction};
 use holdfast_core::id::{AttemptId, EventId, HashedKey, LimitName};
 use holdfast_core::limit::Limits;
 use holdfast_core::order::{Notice, PaymentOutcome};
@@ -280,7 +280,7 @@ pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
             let ids = ids.iter().map(|id| payment_id(&format!("p{id}"))).collect();
             on_order(*order, OrderAction::MarkRefunded(ids))
         }
-        Step::Expire(order) => on_order(*order, OrderAction::Expire),
+        Step::Expire(order) => on_order(*order, OrderAction::Expire(Inquiry::Done)),
         Step::Adjust(id, pool, delta) => adjust(&format!("j{id}"), pool_name(*pool), *delta, None),
         Step::Transfer(id, from, to, quantity) => {
             let end = |(pool, bucket): &Place| end(pool_name(*pool), *bucket);

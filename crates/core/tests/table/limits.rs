@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, Policy};
 use holdfast_core::case::CaseKind;
-use holdfast_core::command::{Command, OrderAction, Outcome};
+use holdfast_core::command::{Command, Inquiry, OrderAction, Outcome};
 use holdfast_core::id::{HashedKey, LimitName};
 use holdfast_core::limit::Limits;
 use holdfast_core::order::{Disposition, ORDER_RECORDS_MAX, Reason, Shortage, State};
@@ -94,7 +94,7 @@ fn the_end_of_the_queue_time_is_fixed_when_an_order_is_taken_in() {
     db.send(&queued(1, 1));
     db.campaign.policy.queue_wait_ms = 60_000;
     db.clock = START.plus_millis(1_000);
-    db.send(&on_order(1, OrderAction::Expire));
+    db.send(&on_order(1, OrderAction::Expire(Inquiry::Done)));
     assert_eq!(db.order(order_id(1)).reason, Some(Reason::QueueTimeout));
 }
 

@@ -14,7 +14,7 @@ mod support;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
-use holdfast_core::command::{Command, OrderAction, Outcome};
+use holdfast_core::command::{Command, Inquiry, OrderAction, Outcome};
 use holdfast_core::id::PoolId;
 use holdfast_core::order::{Notice, Order};
 use holdfast_core::time::Timestamp;
@@ -105,7 +105,7 @@ impl Story {
                 OrderAction::Extend(end.plus_seconds(rest.parse().unwrap()))
             }
             "refunded" => OrderAction::MarkRefunded(rest.split('+').map(payment_id).collect()),
-            "expire" => OrderAction::Expire,
+            "expire" => OrderAction::Expire(Inquiry::Done),
             _ => panic!("no such word: {verb}"),
         }
     }

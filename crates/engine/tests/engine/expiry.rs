@@ -12,7 +12,7 @@ use holdfast_store::{CaseFilter, Page, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{Sale, order, request, success};
+use crate::support::{Sale, order, request, settle, success};
 
 #[tokio::test]
 async fn the_timer_releases_after_the_grace_and_not_before() {
@@ -145,4 +145,60 @@ async fn a_provider_is_asked_before_a_hold_is_let_go() {
     assert_eq!(asked(paid).await, (State::Sold, 1));
     assert_eq!(asked(PaymentStatus::Failed { payment_id: None }).await, (State::Released, 1));
     assert_eq!(asked(PaymentStatus::Unknown).await, (State::InReview, 1));
+}
+
+/// A provider that never answers.
+struct Silent(AtomicUsize);
+
+#[async_trait]
+impl StatusSource for Silent {
+    fn knows(&self, provider: &Provider) -> bool {
+        provider.as_str() == "bank"
+    }
+
+    async fn ask(&self, _: &StatusQuestion) -> PaymentStatus {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_never_answers_holds_up_nobody_else() {
+    let sale = Sale::open(Policy::default(), Config { asking_max: 4, ..Config::default() }).await;
+    let pool = sale.pool("A", 100, 4).await;
+    sale.pool("B", 100, 1).await;
+    let bank = Arc::new(Silent(AtomicUsize::new(0)));
+    sale.engine.ask_providers(bank.clone());
+    // Every second one has a payment under way, of which one in ten is of somebody who cannot be asked.
+    for n in 0..40 {
+        // Some over two pools, so that the lane of their home alone cannot end them.
+        let lines: &[(&str, u32)] = if n % 8 == 0 { &[("A", 1), ("B", 1)] } else { &[("A", 1)] };
+        let placed = sale.place(request(&format!("o{n}"), "ann", lines)).await.unwrap();
+        let id = order(&placed).0.id;
+        if n % 2 == 0 {
+            let provider = Provider::new(if n % 20 == 0 { "cash" } else { "bank" }).unwrap();
+            sale.change(id, OrderAction::Attempt(AttemptId::new("a").unwrap(), provider)).await;
+        }
+    }
+    sale.clock.advance_millis(902_000);
+    let before = sale.store.commits();
+    let pass = sale.engine.expire_due(sale.store.now()).await;
+    settle().await;
+    // 20 are released and 2 go to review; 18 wait, 4 of them for an answer.
+    assert_eq!((pass.changed, pass.unchanged, pass.failed), (22, 18, 0));
+    assert_eq!(bank.0.load(Ordering::SeqCst), 4, "no more than may be asked at once");
+    assert!(sale.store.commits() - before <= 50, "nobody is tried again and again in a pass");
+    // The next passes find nothing new, and do not spin on what waits.
+    for _ in 0..3 {
+        let pass = sale.engine.scan_overdue(sale.store.now()).await;
+        assert_eq!((pass.changed, pass.unchanged, pass.failed), (0, 0, 0));
+        assert_eq!(sale.engine.expire_due(sale.store.now()).await.unchanged, 0);
+    }
+    // After a moment those who were too many are tried again, and wait on.
+    sale.clock.advance_millis(1_000);
+    assert_eq!(sale.engine.expire_due(sale.store.now()).await.unchanged, 14);
+    settle().await;
+    assert_eq!(bank.0.load(Ordering::SeqCst), 4);
+    assert_eq!(sale.balances(pool).await, (80, 20, 0));
+    sale.assert_clean().await;
 }

@@ -308,7 +308,7 @@ fn told(proposal: &Proposal) -> (&'static str, Option<PoolId>, String) {
                 | OrderAction::Attempt(..)
                 | OrderAction::Notice(_)
                 | OrderAction::MarkRefunded(_)
-                | OrderAction::Expire => ("", String::new()),
+                | OrderAction::Expire(_) => ("", String::new()),
             };
             (work, None, detail)
         }

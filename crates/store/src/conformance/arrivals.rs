@@ -1,7 +1,7 @@
 //! What may arrive at one order, and every sequence of two and three of it.
 
 use holdfast_core::campaign::{DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd, Switch};
-use holdfast_core::command::{Keep, OrderAction, Outcome, Place};
+use holdfast_core::command::{Inquiry, Keep, OrderAction, Outcome, Place};
 use holdfast_core::id::{AttemptId, CampaignId, EventId, PaymentId, Provider, RefundId};
 use holdfast_core::order::{Money, Notice, PaymentOutcome, Refund, RefundLine};
 use holdfast_core::time::Timestamp;
@@ -97,7 +97,7 @@ impl Arrival {
             Self::Attempt => OrderAction::Attempt(AttemptId::new("attempt").expect("a good id"), bank()),
             Self::Cancel => OrderAction::Cancel,
             Self::Reduce => OrderAction::Reduce(vec![Keep { line: 1, keep: 1 }]),
-            Self::Expiry => OrderAction::Expire,
+            Self::Expiry => OrderAction::Expire(Inquiry::Done),
             Self::PartialRefund => refund("part", &[(1, 1)], None),
             Self::FullRefund => refund("all", &[(1, 2), (2, 1)], Some(true)),
             Self::Confirm => OrderAction::Confirm,

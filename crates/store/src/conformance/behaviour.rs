@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Policy, Switch};
-use holdfast_core::command::{Adjust, AdjustmentKind, Command, How, OrderAction, Outcome};
+use holdfast_core::command::{Adjust, AdjustmentKind, Command, How, Inquiry, OrderAction, Outcome};
 use holdfast_core::id::{
     Account, AdjustmentId, AttemptId, EventId, Operator, OrderId, PaymentId, PoolId, Provider, RefundId,
 };
@@ -326,7 +326,7 @@ pub async fn overdue_orders_are_listed_longest_first(store: Subject, clock: Test
     assert_eq!(first.iter().map(|d| d.0).collect::<Vec<_>>(), [2, 4]);
     let second = due(first.last().map(|(id, at)| (*at, OrderId(*id)))).await;
     assert_eq!(second.iter().map(|d| d.0).collect::<Vec<_>>(), [1]);
-    let outcome = one(&*store, locks, change(2, OrderAction::Expire)).await;
+    let outcome = one(&*store, locks, change(2, OrderAction::Expire(Inquiry::Done))).await;
     assert_eq!(order_of(&outcome).0.state, State::Released);
     assert_eq!(due(None).await.iter().map(|d| d.0).collect::<Vec<_>>(), [4, 1]);
     assert_clean(&*store).await;

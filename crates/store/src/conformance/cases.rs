@@ -2,8 +2,8 @@
 
 use holdfast_core::campaign::{CampaignStatus, Policy};
 use holdfast_core::case::{CaseAction, CaseKind, CaseState};
-use holdfast_core::command::{OrderAction, Outcome};
-use holdfast_core::id::{CaseId, Incarnation, Operator};
+use holdfast_core::command::{How, Inquiry, OrderAction, Outcome};
+use holdfast_core::id::{AttemptId, CaseId, Incarnation, Operator, Provider};
 use holdfast_core::order::{Disposition, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
@@ -61,7 +61,7 @@ pub async fn a_new_incarnation_stops_sales_until_its_case_is_resolved(store: Sub
     let paid = one(&*store, locks.clone(), change(1, success("e1", "p1", None))).await;
     assert_eq!(order_of(&paid).0.state, State::Sold);
     clock.advance_millis(900_000);
-    order_of(&one(&*store, locks.clone(), change(2, OrderAction::Expire)).await);
+    order_of(&one(&*store, locks.clone(), change(2, OrderAction::Expire(Inquiry::Done))).await);
     let late = one(&*store, whole(&[1]), change(2, success("e2", "p2", None))).await;
     let Outcome::Order { order, disposition, .. } = &late else { panic!("not an order: {late:?}") };
     assert_eq!((order.state, *disposition), (State::Released, Some(Disposition::Review)));
@@ -70,6 +70,36 @@ pub async fn a_new_incarnation_stops_sales_until_its_case_is_resolved(store: Sub
     assert_eq!(shown(&*store).await, CampaignStatus::Open);
     order_of(&one(&*store, locks, placed(place(4, "bob", &[(1, 1)]))).await);
     assert_eq!(balances(&*store, 1).await, (3, 1, 1));
+    assert_clean(&*store).await;
+}
+
+/// Before anybody was asked, an order with a payment under way is only told; every other ends.
+pub async fn a_payment_under_way_is_told_before_its_order_ends(store: Subject, clock: TestClock) {
+    open_campaign(&*store, Policy { review_seconds: 60, ..Policy::default() }).await;
+    open_pool(&*store, 1, 5, 1).await;
+    let locks = LockSet::bucket(bucket(1, 0));
+    for order in [1, 2] {
+        one(&*store, locks.clone(), placed(place(order, "ann", &[(1, 1)]))).await;
+    }
+    let attempt = OrderAction::Attempt(
+        AttemptId::new("a").expect("a good id"),
+        Provider::new("bank").expect("a good id"),
+    );
+    one(&*store, locks.clone(), change(1, attempt)).await;
+    let expire =
+        async |order, inquiry| one(&*store, locks.clone(), change(order, OrderAction::Expire(inquiry))).await;
+    assert!(matches!(expire(1, Inquiry::Open).await, Outcome::NotDue(Some(_))), "its time is not over");
+    clock.advance_millis(902_000);
+    let released = expire(2, Inquiry::Open).await;
+    assert_eq!((order_of(&released).0.state, order_of(&released).1), (State::Released, How::Changed));
+    for state in [State::Held, State::InReview] {
+        let (waits, how) = order_of(&expire(1, Inquiry::Open).await);
+        assert_eq!((waits.state, how), (state, How::Repeated));
+        assert_eq!(store.order(waits.id).await.expect("read"), Some(waits));
+        assert_eq!(order_of(&expire(1, Inquiry::Done).await).1, How::Changed);
+        clock.advance_millis(60_000);
+    }
+    assert_eq!(balances(&*store, 1).await, (5, 0, 0));
     assert_clean(&*store).await;
 }
 

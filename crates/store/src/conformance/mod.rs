@@ -73,6 +73,7 @@ macro_rules! conformance_suite {
             cancels_of_operators_are_in_the_trail
             lists_keep_to_their_scope
             a_new_incarnation_stops_sales_until_its_case_is_resolved
+            a_payment_under_way_is_told_before_its_order_ends
             a_case_is_resolved_once
             an_authority_knows_its_past_and_its_position
             cases_are_listed_and_filtered

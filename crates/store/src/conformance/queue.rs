@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::campaign::{Capture, Policy, Switch};
-use holdfast_core::command::{Command, How, OrderAction, Outcome};
+use holdfast_core::command::{Command, How, Inquiry, OrderAction, Outcome};
 use holdfast_core::id::{EventId, OrderId, PaymentId, PoolId, Provider};
 use holdfast_core::order::{Disposition, Notice, PaymentOutcome, Reason, State};
 use holdfast_core::refusal::Refusal;
@@ -221,7 +221,7 @@ pub async fn a_queued_order_runs_out_of_time(store: Subject, clock: TestClock) {
         [(1, bucket(1, 0)), (2, bucket(1, 0))]
     );
     let home = LockSet::bucket(bucket(1, 0));
-    let (expired, _) = order_of(&one(&*store, home, change(1, OrderAction::Expire)).await);
+    let (expired, _) = order_of(&one(&*store, home, change(1, OrderAction::Expire(Inquiry::Done))).await);
     assert_eq!((expired.state, expired.reason), (State::Failed, Some(Reason::QueueTimeout)));
     let (late, _) = order_of(&land(&*store, 2, 0).await);
     assert_eq!((late.state, late.reason), (State::Failed, Some(Reason::QueueTimeout)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{LatePayment, PaymentFailed, Policy, Switch};
 use holdfast_core::command::{
-    Adjust, AdjustmentKind, ChangePool, Command, Keep, OrderAction, Outcome, PlaceLine,
+    Adjust, AdjustmentKind, ChangePool, Command, Inquiry, Keep, OrderAction, Outcome, PlaceLine,
 };
 use holdfast_core::id::{
     AdjustmentId, AttemptId, EventId, HashedKey, LimitName, OrderId, PaymentId, PoolId, Provider, RefundId,
@@ -135,7 +135,7 @@ fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
             restock: [None, Some(true), Some(false)][dice.roll(3) as usize],
             reason: "walk".into(),
         }),
-        10 => OrderAction::Expire,
+        10 => OrderAction::Expire(Inquiry::Done),
         11 | 12 => OrderAction::Land,
         13 => return move_or_change(dice, epoch),
         _ => {

@@ -85,7 +85,7 @@ fn of_order(change: &OrderCommand) -> Result<ProposalJson, Error> {
         | OrderAction::Attempt(..)
         | OrderAction::Notice(_)
         | OrderAction::MarkRefunded(_)
-        | OrderAction::Expire => Err(Error::Data("no work that a second person agrees to".into())),
+        | OrderAction::Expire(_) => Err(Error::Data("no work that a second person agrees to".into())),
     }
 }
 

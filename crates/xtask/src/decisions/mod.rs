@@ -5,7 +5,7 @@ mod text;
 
 use anyhow::{Context, Result, bail, ensure};
 use holdfast_core::campaign::{DeadlineBasis, LatePayment, Policy};
-use holdfast_core::command::{How, OrderAction, Outcome};
+use holdfast_core::command::{How, Inquiry, OrderAction, Outcome};
 use holdfast_core::id::{AttemptId, EventId, PaymentId, Provider, RefundId};
 use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine, State};
 use holdfast_core::table::{Rule, Then, Trigger, rules};
@@ -220,7 +220,7 @@ fn action(step: Step, end: Timestamp) -> Result<Option<OrderAction>> {
             restock: Some(true),
             reason: "".into(),
         }),
-        Step::Expiry => OrderAction::Expire,
+        Step::Expiry => OrderAction::Expire(Inquiry::Done),
         Step::End | Step::Grace | Step::SoldToAnother | Step::Freeze => return Ok(None),
     }))
 }

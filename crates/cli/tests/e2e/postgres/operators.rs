@@ -8,7 +8,9 @@ use crate::cancellations::a_campaign_is_cancelled_page_by_page;
 use crate::import_crash::a_file_is_whole_or_not_there;
 use crate::imports::{files_are_applied_whole_once_and_by_the_ledger, send};
 use crate::odd_hold::{holds, the_others_are_released};
-use crate::status::{Bank, a_hold_is_let_go_after_its_provider_was_asked};
+use crate::status::{
+    Bank, a_hold_is_let_go_after_its_provider_was_asked, a_silent_provider_holds_up_nobody_else,
+};
 use crate::support::Server;
 
 /// Rows of a big file.
@@ -58,6 +60,15 @@ async fn a_hold_with_an_open_payment_is_let_go_after_its_provider_was_asked() {
     let bank = Bank::open().await;
     let server = Server::start_at(&url, &bank.start()).await.expect("it starts");
     a_hold_is_let_go_after_its_provider_was_asked(&server.http, &bank).await;
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_never_answers_holds_up_nobody_else() {
+    let (_authority, url) = authority().await;
+    let bank = Bank::open().await;
+    let server = Server::start_at(&url, &bank.start()).await.expect("it starts");
+    a_silent_provider_holds_up_nobody_else(&server.http, &bank).await;
     server.finish().await;
 }
 

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use holdfast_server::time_text;
+use holdfast_core::campaign::Policy;
+use holdfast_server::{policy_view, time_text};
 use holdfast_store::conformance::arrivals::{Arrival, PRICE, policies, sequences};
 use holdfast_store::conformance::rehearsal::Rehearsal;
 use holdfast_store::{Clock, SystemClock};
@@ -21,15 +22,11 @@ const SAMPLE: usize = 50;
 /// How long an order holds whose end is waited for: long enough for what comes before.
 const SHORT_HOLD: u32 = 6;
 
-/// The policies of the rehearsal, as JSON.
+/// A policy of the rehearsal as JSON, for holds as short as these.
 fn policy(number: usize) -> Value {
-    [
-        json!({}),
-        json!({"late_payment": "refund", "payment_failed": "release", "restock_on_refund": true,
-            "payment_extension_seconds": 1, "account_limit": 1_000_000}),
-        json!({"late_payment": "review", "review_end": "person", "deadline_basis": "provider_paid_at"}),
-    ][number]
-        .clone()
+    let of_rehearsal = policies()[number].clone();
+    let payment_extension_seconds = of_rehearsal.payment_extension_seconds.min(1);
+    json!(policy_view(&Policy { payment_extension_seconds, ..of_rehearsal }))
 }
 
 /// One sequence, with what the model says of it so far.
