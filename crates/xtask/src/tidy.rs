@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("holdfast-client", &["holdfast-wire"]),
     ("holdfast-provider", &["holdfast-core", "holdfast-engine"]),
+    ("holdfast-redis", &["holdfast-core", "holdfast-engine"]),
     ("holdfast-testkit", &[]),
     (
         "holdfast",
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "holdfast-engine",
             "holdfast-postgres",
             "holdfast-provider",
+            "holdfast-redis",
             "holdfast-server",
             "holdfast-sqlite",
             "holdfast-store",
@@ -50,6 +52,7 @@ const AT_HOME: &[(&str, &str)] = &[
     ("tokio-postgres", "holdfast-postgres"),
     ("tokio-postgres-rustls", "holdfast-postgres"),
     ("deadpool", "holdfast-postgres"),
+    ("redis", "holdfast-redis"),
     ("axum", "holdfast-server"),
     ("axum-server", "holdfast-server"),
     ("tower-http", "holdfast-server"),

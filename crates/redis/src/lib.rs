@@ -1,0 +1,27 @@
+//! The cache path (缓存预减) on Redis or Valkey, 7.0 and newer: one script takes an order's units and appends its
+//! entry, or does neither.
+//!
+//! Nothing here decides: the authority's conditional take does. What this room answers for is that a call is sent
+//! once, has a deadline, is answered for what was asked or fails, and that a server which lost or replaced what it
+//! kept is never mistaken for the one that an epoch was opened on.
+//!
+//! Every connection is our own, one a server for calls and some for reads that wait: the library's clients for
+//! Sentinel and Cluster send a call again after a lost connection, and do not say which server answered.
+
+mod address;
+mod cache;
+mod codec;
+mod connect;
+mod entries;
+mod fault;
+mod finder;
+mod keys;
+mod link;
+mod readers;
+mod replies;
+mod scripts;
+mod server;
+mod shards;
+
+pub use address::{Address, InvalidAddress};
+pub use cache::{Options, RedisCache};

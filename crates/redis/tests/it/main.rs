@@ -1,0 +1,10 @@
+//! The cache on real servers.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod fitness;
+mod landing;
+mod loss;
+mod network;
+mod scripts;
+mod support;
