@@ -2,7 +2,7 @@
 
 use holdfast_wire::{
     AdjustPoolRequest, AdjustmentView, BatchView, BundleView, CampaignView, CancelOrdersRequest,
-    CancelRequest, CancellationsView, CaseView, ChangePoolRequest, ImportView, LedgerEntryView,
+    CancelRequest, CancellationsView, CaseView, ChangePoolRequest, CloseRequest, ImportView, LedgerEntryView,
     LocationsView, NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest,
     PaymentNotification, PlaceBatchRequest, PlaceOrderRequest, PoolView, PutBundleRequest,
     PutCampaignRequest, PutLocationsRequest, RefundRequest, ResolveCaseRequest, ResolveOrderRequest,
@@ -67,6 +67,11 @@ impl Client {
         request: &PutBundleRequest,
     ) -> Result<Answer<BundleView>, Error> {
         self.write(Method::PUT, &["bundles", campaign, sku], request).await
+    }
+
+    /// Ends a campaign's sale for good.
+    pub async fn close_campaign(&self, id: &str, request: &CloseRequest) -> Result<CampaignView, Error> {
+        Ok(self.write(Method::POST, &["campaigns", id, "close"], request).await?.value)
     }
 
     /// Sets a switch of a campaign.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::assortment::Assortment;
-use crate::id::{CampaignId, LimitName};
+use crate::id::{CampaignId, LimitName, PoolId};
 use crate::limit::{Ceilings, Limits};
 use crate::time::Timestamp;
 
@@ -179,6 +179,10 @@ pub struct Campaign {
     pub ceilings: Ceilings,
     /// What it offers besides its pools.
     pub assortment: Assortment,
+    /// Where stock goes that is not sold when it is closed, or comes back later.
+    pub unsold_to: Option<PoolId>,
+    /// When it was last asked that nodes warm up for it.
+    pub warm_asked_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -278,12 +282,14 @@ pub enum Switch {
     Unfreeze,
     /// Over for good.
     Close,
+    /// Nodes make ready for it. Changes nothing that it sells by.
+    Warm,
 }
 
 spelled! {
     Switch {
         Open = "open", Pause = "pause", Resume = "resume",
-        Freeze = "freeze", Unfreeze = "unfreeze", Close = "close",
+        Freeze = "freeze", Unfreeze = "unfreeze", Close = "close", Warm = "warm",
     }
 }
 
@@ -299,6 +305,9 @@ impl Switches {
             Switch::Freeze => next.frozen = true,
             Switch::Unfreeze => next.frozen = false,
             Switch::Close => next.closed = true,
+            // Nothing will begin any more.
+            Switch::Warm if self.closed => return None,
+            Switch::Warm => {}
         }
         // A freeze is a stop-loss: it must work on a closed campaign too, where retakes go on.
         let allowed = !self.closed

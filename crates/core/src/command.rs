@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::approval::{Approval, ApprovalKey, DecideApproval};
 use crate::assortment::MakeUp;
 use crate::id::{
-    Account, AdjustmentId, AttemptId, CampaignId, Location, OrderId, OrderKey, PaymentId, PoolId, Provider,
-    Sku, SweepId, TransferId,
+    Account, AdjustmentId, AttemptId, CampaignId, Location, MoveId, OrderId, OrderKey, PaymentId, PoolId,
+    Provider, Sku, SweepId, TransferId,
 };
 use crate::import::{Import, ImportCounts, RowReport};
 use crate::limit::LimitKeys;
@@ -33,6 +33,8 @@ pub enum Command {
     Transfer(Transfer),
     /// Gather a pool's stock in one bucket. The same again finds nothing to gather.
     Sweep(Sweep),
+    /// Unsold stock of closed campaigns moves.
+    MoveUnsold(MoveUnsold),
     /// Apply a stock file. Key: the import id.
     Import(Arc<Import>),
     /// Say what becomes of work that waits for a second person. Key: the request's.
@@ -303,6 +305,19 @@ pub struct Sweep {
     pub pool: PoolId,
     /// Into which bucket; none: the fullest of those that routing chooses.
     pub bucket: Option<u32>,
+    /// By whom.
+    pub signed: Signed,
+}
+
+/// Stock of closed campaigns that goes where it was said when they were closed: all that the buckets have then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MoveUnsold {
+    /// The business number of its entries.
+    pub id: MoveId,
+    /// What gives. A bucket of a campaign that is not closed into the pool gives nothing.
+    pub from: Vec<BucketKey>,
+    /// The pool that takes.
+    pub to: PoolId,
     /// By whom.
     pub signed: Signed,
 }

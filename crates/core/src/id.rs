@@ -157,6 +157,8 @@ number_id! {
     PoolId,
     /// A sweep of a pool, made by Holdfast.
     SweepId,
+    /// A move of unsold stock, made by Holdfast.
+    MoveId,
     /// A case, made by Holdfast.
     CaseId,
     /// A key that an order carries, hashed: what it was cannot be read from it.

@@ -242,6 +242,10 @@ impl<'a> Needs<'a> {
                 needs.approvals.insert(ApprovalKey::of_transfer(&transfer.transfer_id));
             }
             Command::Sweep(sweep) => drop(needs.pools.insert(sweep.pool)),
+            Command::MoveUnsold(unsold) => {
+                needs.pools.insert(unsold.to);
+                needs.pools.extend(unsold.from.iter().map(|bucket| bucket.pool));
+            }
             Command::Decide(decide) => {
                 needs.approvals.insert(decide.key.clone());
                 needs.add(&decide.work);

@@ -81,7 +81,7 @@ proptest! {
     #[test]
     fn a_batch_equals_its_commands_one_at_a_time(
         policy in steps::a_policy(),
-        supplies in [(0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32)],
+        supplies in [(0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32)],
         walk in steps::a_walk(60),
     ) {
         let mut folded = Authority::new(policy);
@@ -106,9 +106,9 @@ proptest! {
     #[test]
     fn too_few_locks_delay_a_command_and_never_break_an_invariant(
         policy in steps::a_policy(),
-        supplies in [(0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32)],
+        supplies in [(0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32)],
         walk in steps::a_walk(60),
-        locks in prop::collection::vec((0..3_usize, 0..3_u32, 0..3_usize), 60),
+        locks in prop::collection::vec((0..4_usize, 0..3_u32, 0..4_usize), 60),
     ) {
         let mut db = Authority::new(policy);
         for (name, (supply, buckets)) in steps::POOLS.iter().zip(supplies) {

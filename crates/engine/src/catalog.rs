@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::id::{CampaignId, Location, PoolId, Sku};
 use holdfast_core::stock::{Path, Routing};
+use holdfast_core::time::Timestamp;
 use holdfast_store::{CatalogChanges, Error, Page, PoolFilter, PoolRow, Store};
 use tokio::time::MissedTickBehavior;
 
@@ -86,44 +88,82 @@ pub(crate) struct Catalog {
     pools: RwLock<HashMap<Address, Arc<PoolEntry>>>,
     /// How lines are served that are bundles or have a choice of places; made of the rest.
     pub(crate) offers: Offers,
-    /// Every change up to this version of the authority's catalog is known; held while more are read.
-    version: tokio::sync::Mutex<Option<u64>>,
+    /// Held while changes are read.
+    version: tokio::sync::Mutex<Known>,
+}
+
+/// How far the authority's catalog is known.
+#[derive(Debug, Default)]
+struct Known {
+    /// Every change up to this version.
+    version: Option<u64>,
+    /// When it was last begun to read what is newer.
+    read_at: Option<Instant>,
+}
+
+/// What a refresh found.
+#[derive(Debug, Default)]
+struct Changed {
+    /// Whether a campaign changed.
+    is_other_policy: bool,
+    pools: Vec<PoolRow>,
+    /// Campaigns for which nodes were asked to make ready.
+    to_warm: Vec<Arc<Campaign>>,
 }
 
 impl Catalog {
     /// Knows a version before anything is kept: what changes after it is told.
     async fn begin(&self, store: &dyn Store) -> Result<(), Error> {
-        let mut version = self.version.lock().await;
-        if version.is_none() {
-            *version = Some(store.catalog(None).await?.version);
+        let mut known = self.version.lock().await;
+        if known.version.is_none() {
+            known.version = Some(store.catalog(None).await?.version);
         }
         Ok(())
     }
 
-    /// Reads what changed since: whether a campaign did, and the pools.
-    async fn refresh(&self, store: &dyn Store) -> Result<(bool, Vec<PoolRow>), Error> {
-        let mut version = self.version.lock().await;
-        let (mut is_other_policy, mut pools) = (false, Vec::new());
+    /// As [`Catalog::refresh`], unless somebody else did it since: of many who ask at once one reads.
+    async fn catch_up(&self, store: &dyn Store) -> Result<Changed, Error> {
+        let asked = Instant::now();
+        let mut known = self.version.lock().await;
+        if known.read_at.is_some_and(|read_at| read_at > asked) {
+            return Ok(Changed::default());
+        }
+        self.read_changes(store, &mut known).await
+    }
+
+    /// Reads what changed since.
+    async fn refresh(&self, store: &dyn Store) -> Result<Changed, Error> {
+        let mut known = self.version.lock().await;
+        self.read_changes(store, &mut known).await
+    }
+
+    async fn read_changes(&self, store: &dyn Store, known: &mut Known) -> Result<Changed, Error> {
+        known.read_at = Some(Instant::now());
+        let Known { version, .. } = known;
+        let mut all = Changed::default();
         loop {
             let changes = store.catalog(*version).await?;
-            if version.is_some_and(|known| changes.version < known) {
+            if version.is_some_and(|before| changes.version < before) {
                 // Another authority than before: what is kept may be of a past that it has not.
                 self.campaigns.write().unwrap_or_else(PoisonError::into_inner).clear();
                 self.pools.write().unwrap_or_else(PoisonError::into_inner).clear();
             }
             *version = Some(changes.version);
             let CatalogChanges { campaigns, pools: changed, more, .. } = changes;
-            is_other_policy |= !campaigns.is_empty();
-            let mut kept = self.campaigns.write().unwrap_or_else(PoisonError::into_inner);
-            kept.extend(campaigns.into_iter().map(|campaign| (campaign.id.clone(), campaign)));
-            drop(kept);
+            all.is_other_policy |= !campaigns.is_empty();
+            for campaign in campaigns {
+                let mut kept = self.campaigns.write().unwrap_or_else(PoisonError::into_inner);
+                let before = kept.insert(campaign.id.clone(), Arc::clone(&campaign));
+                let asked_before = before.and_then(|before| before.warm_asked_at);
+                all.to_warm.extend((campaign.warm_asked_at > asked_before).then_some(campaign));
+            }
             changed.iter().for_each(|row| self.keep_pool(row));
-            pools.extend(changed);
-            if is_other_policy || !pools.is_empty() {
+            all.pools.extend(changed);
+            if all.is_other_policy || !all.pools.is_empty() {
                 self.offers.forget_all();
             }
             if !more {
-                return Ok((is_other_policy, pools));
+                return Ok(all);
             }
         }
     }
@@ -172,19 +212,32 @@ impl Catalog {
         if known.is_some() {
             return Ok(known);
         }
-        self.begin(store).await?;
         let filter = PoolFilter {
             campaign: Some(address.0.clone()),
             sku: Some(address.1.clone()),
             location: Some(address.2.clone()),
             ..PoolFilter::default()
         };
-        let (found, _) = store.pools(filter, Page { after: None, limit: 1 }).await?;
-        let Some(row) = found.first() else { return Ok(None) };
-        // As with campaigns.
+        self.learn(store, filter, Page { after: None, limit: 1 }).await?;
+        Ok(self.pools.read().unwrap_or_else(PoisonError::into_inner).get(&address).cloned())
+    }
+
+    /// Reads pools that the node may not know yet.
+    pub(crate) async fn learn(
+        &self,
+        store: &dyn Store,
+        filter: PoolFilter,
+        page: Page<PoolId>,
+    ) -> Result<(Vec<PoolRow>, bool), Error> {
+        self.begin(store).await?;
+        let (rows, more) = store.pools(filter, page).await?;
         let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
-        let read = || Arc::new(PoolEntry::new(row, Arc::default()));
-        Ok(Some(Arc::clone(pools.entry(address).or_insert_with(read))))
+        for row in &rows {
+            // As with campaigns.
+            pools.entry(address(row)).or_insert_with(|| Arc::new(PoolEntry::new(row, Arc::default())));
+        }
+        drop(pools);
+        Ok((rows, more))
     }
 }
 
@@ -196,16 +249,25 @@ impl Engine {
     /// Reads what changed in the authority's catalog, on whatever node.
     pub async fn refresh_catalog(&self) -> Result<(), Error> {
         let now = self.store().now();
-        let (is_other_policy, pools) = self.shared.catalog.refresh(self.store()).await?;
-        if is_other_policy {
+        let changed = self.shared.catalog.refresh(self.store()).await?;
+        self.after_refresh(changed, now);
+        Ok(())
+    }
+
+    /// Before something is said not to be there: another node may just have made it.
+    pub(crate) async fn catch_up(&self) -> Result<(), Error> {
+        let now = self.store().now();
+        let changed = self.shared.catalog.catch_up(self.store()).await?;
+        self.after_refresh(changed, now);
+        Ok(())
+    }
+
+    fn after_refresh(&self, changed: Changed, now: Timestamp) {
+        if changed.is_other_policy {
             self.shared.verdicts.forget_all();
         }
-        for row in &pools {
-            if let Some(bucket) = self.shared.shelf.keep_pool(row, now) {
-                self.shared.metrics.note_drift(bucket);
-            }
-        }
-        Ok(())
+        changed.pools.iter().for_each(|row| self.keep_on_shelf(row, now));
+        changed.to_warm.into_iter().for_each(|campaign| self.warm_beside(campaign));
     }
 
     /// After a change by this node. One that cannot be read now is read by the worker.

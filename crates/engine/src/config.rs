@@ -68,6 +68,8 @@ pub struct Config {
     pub queue_age_max: Duration,
     /// How many places are read at a time.
     pub queue_page_max: usize,
+    /// How often a worker looks for stock that closed campaigns have not sold, or got back.
+    pub unsold_interval: Duration,
     /// How long a lease lasts: what another node consumed goes on here so long after it died.
     pub lease: Duration,
 }
@@ -105,6 +107,7 @@ impl Default for Config {
             queue_poll: Duration::from_millis(250),
             queue_age_max: Duration::from_millis(250),
             queue_page_max: 10_000,
+            unsold_interval: Duration::from_secs(1),
             lease: Duration::from_secs(3),
         }
     }

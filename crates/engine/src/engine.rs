@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use holdfast_core::campaign::Campaign;
+use holdfast_core::campaign::{Campaign, Switch};
 use holdfast_core::case::Case;
 use holdfast_core::command::{How, Outcome};
 use holdfast_core::id::PoolId;
@@ -35,6 +35,7 @@ use crate::request::Availability;
 use crate::shelf::Shelf;
 use crate::timer::Timer;
 use crate::verdicts::Verdicts;
+use crate::warm::Warmed;
 use crate::watch::Watch;
 
 /// What the engine's parts share.
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) measures: Arc<Measures>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) consumers: Consumers,
+    pub(crate) warmed: Warmed,
     /// Who can be asked what became of a payment.
     pub(crate) status: OnceLock<Arc<dyn StatusSource>>,
     pub(crate) asking: Arc<Semaphore>,
@@ -106,6 +108,7 @@ impl Engine {
             measures,
             queues,
             consumers: Consumers::default(),
+            warmed: Warmed::default(),
             status: OnceLock::new(),
             asking: Arc::new(Semaphore::new(config.asking_max)),
             run: ids.next(),
@@ -178,8 +181,15 @@ impl Engine {
         switch: SwitchCampaign,
     ) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
         self.check_running()?;
+        let is_close = switch.switch == Switch::Close;
         let switched = self.shared.store.switch_campaign(switch).await?;
         self.catalog_changed().await;
+        if let Ok(campaign) = &switched
+            && is_close
+            && campaign.unsold_to.is_some()
+        {
+            self.move_after_closing(&campaign.id).await;
+        }
         Ok(switched)
     }
 
@@ -226,9 +236,7 @@ impl Engine {
         let now = self.shared.store.now();
         match self.shared.store.pool(pool).await {
             Ok(Some(row)) => {
-                if let Some(bucket) = self.shared.shelf.keep_pool(&row, now) {
-                    self.shared.metrics.note_drift(bucket);
-                }
+                self.keep_on_shelf(&row, now);
                 Ok(Some(row))
             }
             Ok(None) => {

@@ -34,7 +34,7 @@ pub struct ExpiryPass {
 }
 
 impl Engine {
-    /// Starts the workers: expiry, landing, the catalog, samples and looks at the authority, which end when the
+    /// Starts the workers: expiry, landing, unsold stock, the catalog, samples and looks at the authority, which end when the
     /// engine drains, and the reading of the stored keys.
     pub fn start_workers(&self) {
         if self.shared.config.is_worker {
@@ -42,6 +42,8 @@ impl Engine {
             tokio::spawn(async move { engine.run_expiry().await });
             let engine = self.clone();
             tokio::spawn(async move { engine.run_landing().await });
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run_unsold().await });
         }
         let engine = self.clone();
         tokio::spawn(async move { engine.run_catalog().await });

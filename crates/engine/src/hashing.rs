@@ -14,6 +14,12 @@ use tokio::sync::OnceCell;
 pub(crate) struct Hashing(OnceCell<[u8; 32]>);
 
 impl Hashing {
+    /// Reads the salt before the first keys come.
+    pub(crate) async fn warm(&self, store: &dyn Store) -> Result<(), Error> {
+        self.0.get_or_try_init(|| store.limit_salt()).await?;
+        Ok(())
+    }
+
     /// The keys of an order, hashed.
     pub(crate) async fn keys(
         &self,

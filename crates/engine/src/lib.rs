@@ -29,8 +29,10 @@ mod request;
 mod routing;
 mod shelf;
 mod timer;
+mod unsold;
 mod verdicts;
 mod wanted;
+mod warm;
 mod watch;
 
 pub use asking::{PaymentStatus, StatusQuestion, StatusSource};
@@ -44,4 +46,6 @@ pub use landing::LandingPass;
 pub use measure::{Sample, Times};
 pub use queue::Standing;
 pub use request::{Availability, PlaceRequest, RequestedLine};
+pub use unsold::UnsoldPasses;
+pub use warm::Warmth;
 pub use watch::Watcher;

@@ -55,6 +55,11 @@ impl Offers {
         kept.offers.clear();
     }
 
+    /// Counts how often the node learnt of something that changes offers.
+    pub(crate) fn round(&self) -> u64 {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).round
+    }
+
     /// What is kept of this address and version, and the round of which that is true.
     fn known(&self, address: &Address, version: u64) -> (u64, Option<Option<Arc<Offer>>>) {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);

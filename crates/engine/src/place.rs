@@ -132,14 +132,21 @@ impl Engine {
     }
 
     /// Places by the campaign's assortment as it is now: a node that has not heard of a change is told by the
-    /// authority, and looks.
+    /// authority, or looks before it says that something is not there.
     async fn place_up_to_date(&self, asked: Asked<'_>, wants_queue: bool) -> Result<Outcome, Error> {
         for _ in 0..WIDE_ROUNDS_MAX {
+            let round = self.shared.catalog.offers.round();
             let outcome = self.place_first(asked, wants_queue).await?;
-            if !matches!(outcome, Outcome::Outdated) {
+            if matches!(outcome, Outcome::Outdated) {
+                self.refresh_catalog().await?;
+            } else if matches!(outcome, Outcome::Refused { refusal: Refusal::UnknownSku { .. }, .. }) {
+                self.catch_up().await?;
+                if self.shared.catalog.offers.round() == round {
+                    return Ok(outcome);
+                }
+            } else {
                 return Ok(outcome);
             }
-            self.refresh_catalog().await?;
         }
         self.shared.metrics.overloads.of(Overload::Rounds).inc();
         Err(Error::Overloaded)

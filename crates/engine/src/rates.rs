@@ -139,6 +139,8 @@ mod tests {
             switches: Switches::default(),
             ceilings: Ceilings::default(),
             assortment: Default::default(),
+            unsold_to: None,
+            warm_asked_at: None,
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         }

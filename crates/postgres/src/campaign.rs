@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{Campaign, Policy, Switches};
 use holdfast_core::command::How;
-use holdfast_core::id::{CampaignId, OrderId, Sku};
+use holdfast_core::id::{CampaignId, OrderId, PoolId, Sku};
 use holdfast_core::limit::{Ceilings, Recount, Void};
 use holdfast_core::refusal::Refusal;
+use holdfast_core::stock::Pool;
 use holdfast_store::rows::{self as row, integer};
 use holdfast_store::{Act, Error, PutAssortment, PutCampaign, SwitchCampaign};
 use tokio_postgres::types::Type;
@@ -250,20 +251,52 @@ impl Work for SwitchCampaign {
     type Output = Result<Arc<Campaign>, Refusal>;
 
     async fn run(&self, connection: &Connection, inner: &Inner) -> Result<Self::Output, Fault> {
-        let Some(mut campaign) = locked(connection, &self.id).await? else {
+        let Some(campaign) = locked(connection, &self.id).await? else {
             return Ok(Err(Refusal::UnknownCampaign));
         };
-        let Some(after) = campaign.switches.after(self.switch) else {
-            return Ok(Err(Refusal::CampaignClosed));
+        let target = match self.target(&campaign) {
+            Some(pool) => of_pool(connection, pool).await?,
+            None => None,
         };
-        if after != campaign.switches {
-            let now = inner.time(connection).await?;
-            campaign.switches = after;
-            campaign.updated_at = now;
-            write(connection, UPDATE, &campaign).await?;
-            acts::record(connection, &Act::switch(self), now).await?;
-            catalog::campaign_changed(connection, &campaign.id).await?;
-        }
-        Ok(Ok(Arc::new(campaign)))
+        let now = inner.time(connection).await?;
+        let after = match self.onto(&campaign, target.as_ref(), now) {
+            Ok(Some(after)) => after,
+            Ok(None) => return Ok(Ok(Arc::new(campaign))),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let Switches { opened, paused, frozen, closed } = after.switches;
+        let sql = "UPDATE campaign SET opened = $2, paused = $3, frozen = $4, closed = $5, unsold_to = $6, \
+                   warm_asked_at = $7, updated_at = $8 WHERE id = $1";
+        let unsold_to = after.unsold_to.map(|pool| uuid(pool.0));
+        let warm_asked_at = after.warm_asked_at.map(|at| at.0);
+        let columns: [Param<'_>; 8] = [
+            &after.id.as_str(),
+            &opened,
+            &paused,
+            &frozen,
+            &closed,
+            &unsold_to,
+            &warm_asked_at,
+            &after.updated_at.0,
+        ];
+        rows(connection, sql, &columns, SWITCH_TYPES).await?;
+        acts::record(connection, &Act::switch(self), now).await?;
+        catalog::campaign_changed(connection, &after.id).await?;
+        Ok(Ok(Arc::new(after)))
     }
+}
+
+const SWITCH_TYPES: &[Type] =
+    &[Type::TEXT, Type::BOOL, Type::BOOL, Type::BOOL, Type::BOOL, Type::UUID, Type::INT8, Type::INT8];
+
+/// A pool with its campaign, which is kept from being closed meanwhile: two that name each other would both find
+/// the other open.
+async fn of_pool(connection: &Connection, pool: PoolId) -> Result<Option<(Pool, Campaign)>, Fault> {
+    let sql = "SELECT * FROM pool WHERE id = $1";
+    let found = rows(connection, sql, &[&uuid(pool.0)], &[Type::UUID]).await?;
+    let Some(pool) = first(&found, row::pool).map_err(Fault::Refused)? else { return Ok(None) };
+    let sql = "SELECT * FROM campaign WHERE id = $1 FOR SHARE";
+    let found = rows(connection, sql, &[&pool.campaign.as_str()], &[Type::TEXT]).await?;
+    let campaign = first(&found, row::campaign).map_err(Fault::Refused)?;
+    Ok(campaign.map(|campaign| (pool, campaign)))
 }

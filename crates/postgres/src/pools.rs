@@ -8,6 +8,7 @@ use deadpool::Runtime;
 use deadpool::managed::{
     Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult, TimeoutType, Timeouts as Waits,
 };
+use futures_util::future::join_all;
 use holdfast_store::Error;
 use tokio::runtime::Handle;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -114,6 +115,19 @@ impl Pools {
     /// A connection for reading.
     pub(crate) async fn reader(&self) -> Result<Lent, Error> {
         self.lend(&self.readers).await
+    }
+
+    /// Opens every connection that there may be; how many are open then.
+    pub(crate) async fn warm(&self) -> Result<usize, Error> {
+        for pool in [&self.writers, &self.readers] {
+            let status = pool.status();
+            // Those that nobody uses are held meanwhile, or they would be lent again in place of new ones.
+            let in_use = status.size.saturating_sub(status.available);
+            let idle = status.max_size.saturating_sub(in_use);
+            let lent = join_all((0..idle).map(|_| self.lend(pool))).await;
+            lent.into_iter().collect::<Result<Vec<_>, _>>()?;
+        }
+        Ok(self.writers.status().size.saturating_add(self.readers.status().size))
     }
 
     /// No connection is trusted any more until it has committed a write of its own.

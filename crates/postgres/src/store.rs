@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
-use holdfast_core::campaign::Campaign;
+use holdfast_core::campaign::{Campaign, Switch};
 use holdfast_core::case::Case;
 use holdfast_core::command::How;
 use holdfast_core::id::{CampaignId, CaseId, OrderId, OrderKey, PoolId};
@@ -161,9 +161,10 @@ impl Store for PostgresStore {
     }
 
     async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
-        let campaign = switch.id.clone();
+        let (campaign, is_warm) = (switch.id.clone(), switch.switch == Switch::Warm);
         let switched = transaction(&self.inner, switch).await?;
-        if switched.is_ok() {
+        // To warm decides nothing that a batch could still stand on.
+        if switched.is_ok() && !is_warm {
             sweep(&self.inner, Swept::Campaign(campaign)).await?;
         }
         Ok(switched)
@@ -270,6 +271,21 @@ impl Store for PostgresStore {
         page: Page<CampaignId>,
     ) -> Result<(Vec<CampaignTotals>, bool), Error> {
         query::totals(&self.inner.read(query::campaigns(&scope, &page)).await?, page.limit)
+    }
+
+    async fn closed_into(
+        &self,
+        campaign: Option<CampaignId>,
+        page: Page<CampaignId>,
+    ) -> Result<Vec<(CampaignId, PoolId)>, Error> {
+        all(
+            &self.inner.read(query::closed_into(campaign.as_ref(), &page)).await?,
+            holdfast_store::rows::closed_into,
+        )
+    }
+
+    async fn warm(&self) -> Result<usize, Error> {
+        self.inner.pools.warm().await
     }
 
     async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error> {

@@ -69,6 +69,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::POST, "/v1/campaigns/{id}/freeze", OPERATORS, Reach::Campaign),
     route(Method::POST, "/v1/campaigns/{id}/unfreeze", OPERATORS, Reach::Campaign),
     route(Method::POST, "/v1/campaigns/{id}/close", OPERATORS, Reach::Campaign),
+    route(Method::POST, "/v1/campaigns/{id}/warm", OPERATORS, Reach::Campaign),
     route(Method::GET, "/v1/campaigns/{id}/settlement", READERS, Reach::Campaign),
     route(Method::PUT, "/v1/campaigns/{id}/locations", OPERATORS, Reach::Campaign),
     route(Method::GET, "/v1/campaigns/{id}/locations", READERS, Reach::Campaign),

@@ -32,6 +32,7 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/campaigns/{id}/freeze", post(campaigns::freeze_campaign))
         .route("/v1/campaigns/{id}/unfreeze", post(campaigns::unfreeze_campaign))
         .route("/v1/campaigns/{id}/close", post(campaigns::close_campaign))
+        .route("/v1/campaigns/{id}/warm", post(campaigns::warm_campaign))
         .route("/v1/campaigns/{id}/locations", put(assortment::put_locations).get(assortment::get_locations))
         .route("/v1/bundles/{campaign_id}/{sku}", put(assortment::put_bundle).get(assortment::get_bundle))
         .route("/v1/cases", get(cases::list_cases))

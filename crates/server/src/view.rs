@@ -10,7 +10,7 @@ use holdfast_core::limit::Limits;
 use holdfast_core::order::{Allocation, Line, Order, Payment, RefundDue, State};
 use holdfast_core::stock::{Bucket, Pool};
 use holdfast_core::time::Timestamp;
-use holdfast_engine::{Availability, Engine, Standing};
+use holdfast_engine::{Availability, Engine, Standing, Warmth};
 use holdfast_store::{CampaignTotals, PoolRow};
 use holdfast_wire as wire;
 use jiff::fmt::temporal::DateTimePrinter;
@@ -211,9 +211,24 @@ pub(crate) fn campaign(row: &CampaignTotals, now: Timestamp) -> wire::CampaignVi
             held: row.held,
             sold: row.sold,
         },
+        unsold_to: campaign.unsold_to.map(|pool| pool.to_string()),
         assortment: None,
+        warm: None,
         created_at: time(campaign.created_at),
         updated_at: time(campaign.updated_at),
+    }
+}
+
+/// What a node has made ready for a campaign.
+pub(crate) fn warmth(warmth: &Warmth) -> wire::WarmView {
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    wire::WarmView {
+        ready: warmth.is_ready,
+        pools: number(warmth.pools),
+        buckets: number(warmth.buckets),
+        offers: number(warmth.offers),
+        connections: number(warmth.connections),
+        took_ms: u64::try_from(warmth.took.as_millis()).unwrap_or(u64::MAX),
     }
 }
 

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use holdfast_core::campaign::{Campaign, Policy, Switches};
 use holdfast_core::command::How;
-use holdfast_core::id::CampaignId;
+use holdfast_core::id::{CampaignId, PoolId};
 use holdfast_core::limit::Recount;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::UsageKey;
+use holdfast_core::stock::Pool;
 use holdfast_core::time::Timestamp;
 use holdfast_store::rows::{self, integer};
 use holdfast_store::{Act, Error, PoolRow, PutAssortment, PutCampaign, SwitchCampaign, SwitchPool};
 use rusqlite::{Connection, named_params, params};
 
-use crate::codec::next;
+use crate::codec::{bytes, next};
 use crate::error::Driver;
 use crate::load::one;
 use crate::{acts, apply, catalog, query};
@@ -132,19 +133,41 @@ pub(crate) fn switch(
     switch: &SwitchCampaign,
     now: Timestamp,
 ) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
-    let Some(mut campaign) = load(db, &switch.id)? else {
+    let Some(campaign) = load(db, &switch.id)? else {
         return Ok(Err(Refusal::UnknownCampaign));
     };
-    let Some(after) = campaign.switches.after(switch.switch) else {
-        return Ok(Err(Refusal::CampaignClosed));
+    let target = switch.target(&campaign).map(|pool| of_pool(db, pool)).transpose()?.flatten();
+    let after = match switch.onto(&campaign, target.as_ref(), now) {
+        Ok(Some(after)) => after,
+        Ok(None) => return Ok(Ok(Arc::new(campaign))),
+        Err(refusal) => return Ok(Err(refusal)),
     };
-    if after != campaign.switches {
-        campaign.switches = after;
-        campaign.updated_at = now;
-        write(db, &campaign)?;
-        acts::record(db, &Act::switch(switch), now)?;
-    }
-    Ok(Ok(Arc::new(campaign)))
+    let Switches { opened, paused, frozen, closed } = after.switches;
+    let sql = "UPDATE campaign SET opened = :opened, paused = :paused, frozen = :frozen, closed = :closed, \
+               unsold_to = :unsold_to, warm_asked_at = :warm_asked_at, updated_at = :updated_at, \
+               catalog_version = :catalog_version WHERE id = :id";
+    let columns = named_params! {
+        ":id": after.id.as_str(),
+        ":opened": opened,
+        ":paused": paused,
+        ":frozen": frozen,
+        ":closed": closed,
+        ":unsold_to": after.unsold_to.map(|pool| bytes(pool.0)),
+        ":warm_asked_at": after.warm_asked_at.map(|at| at.0),
+        ":updated_at": after.updated_at.0,
+        ":catalog_version": catalog::next_version(db)?,
+    };
+    db.execute(sql, columns).store()?;
+    acts::record(db, &Act::switch(switch), now)?;
+    Ok(Ok(Arc::new(after)))
+}
+
+/// A pool with its campaign.
+fn of_pool(db: &Connection, pool: PoolId) -> Result<Option<(Pool, Campaign)>, Error> {
+    let sql = "SELECT * FROM pool WHERE id = ?1";
+    let Some(pool) = one(db, sql, params![bytes(pool.0)], rows::pool)? else { return Ok(None) };
+    let campaign = load(db, &pool.campaign)?;
+    Ok(campaign.map(|campaign| (pool, campaign)))
 }
 
 pub(crate) fn put_assortment(

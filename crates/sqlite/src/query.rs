@@ -47,6 +47,18 @@ pub(crate) fn campaigns(
     Ok((items, more))
 }
 
+pub(crate) fn closed_into(
+    db: &Connection,
+    only: Option<&CampaignId>,
+    page: &Page<CampaignId>,
+) -> Result<Vec<(CampaignId, PoolId)>, Error> {
+    let (only, after) = (only.map(CampaignId::as_str), page.after.as_ref().map_or("", CampaignId::as_str));
+    let sql = "SELECT id, unsold_to FROM campaign WHERE unsold_to IS NOT NULL AND frozen = 0 AND id > ?1 \
+               AND (?2 IS NULL OR id = ?2) AND NOT EXISTS (SELECT 1 FROM orders \
+               WHERE orders.state = 'queued' AND orders.campaign_id = campaign.id) ORDER BY id LIMIT ?3";
+    many(db, sql, params![after, only, i64::try_from(page.limit).unwrap_or(i64::MAX)], rows::closed_into)
+}
+
 /// One more than asked for, so that a page knows whether there are more.
 fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)

@@ -33,6 +33,25 @@ impl Readers {
         Self { path: path.to_owned(), idle: Arc::default(), permits, metrics }
     }
 
+    /// Opens the connections that no read has opened yet; how many are open then.
+    pub(crate) async fn warm(&self) -> Result<usize, Error> {
+        let (path, idle) = (self.path.clone(), Arc::clone(&self.idle));
+        let in_use = READERS.saturating_sub(self.permits.available_permits());
+        let open_all = move || {
+            let mut opened = in_use;
+            loop {
+                let idle_now = idle.lock().unwrap_or_else(PoisonError::into_inner).len();
+                opened = opened.max(in_use.saturating_add(idle_now));
+                if opened >= READERS {
+                    return Ok(READERS);
+                }
+                let connection = open(&path)?;
+                idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            }
+        };
+        tokio::task::spawn_blocking(open_all).await.map_err(|error| Error::Unavailable(error.to_string()))?
+    }
+
     /// Runs a read on a connection of its own. It is interrupted when its time is over.
     pub(crate) async fn read<T: Send + 'static>(
         &self,

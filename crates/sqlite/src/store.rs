@@ -280,6 +280,18 @@ impl Store for SqliteStore {
         self.readers.read(move |db| query::campaigns(db, &scope, &page)).await
     }
 
+    async fn closed_into(
+        &self,
+        campaign: Option<CampaignId>,
+        page: Page<CampaignId>,
+    ) -> Result<Vec<(CampaignId, PoolId)>, Error> {
+        self.readers.read(move |db| query::closed_into(db, campaign.as_ref(), &page)).await
+    }
+
+    async fn warm(&self) -> Result<usize, Error> {
+        self.readers.warm().await
+    }
+
     async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error> {
         self.readers.read(move |db| query::pool(db, id)).await
     }

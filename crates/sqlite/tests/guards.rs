@@ -44,6 +44,7 @@ async fn sell(store: &SqliteStore) {
     store.put_campaign(put).await.unwrap();
     let operator = Operator::new("op").unwrap();
     let open = SwitchCampaign {
+        unsold_to: None,
         id: campaign.clone(),
         switch: Switch::Open,
         operator,

@@ -23,8 +23,14 @@ async fn every_transaction_is_timed() {
     };
     store.put_campaign(put).await.unwrap();
     let operator = Operator::new("olga").unwrap();
-    let switch =
-        SwitchCampaign { id: id.clone(), switch: Switch::Open, operator, reason: "go".into(), via: None };
+    let switch = SwitchCampaign {
+        unsold_to: None,
+        id: id.clone(),
+        switch: Switch::Open,
+        operator,
+        reason: "go".into(),
+        via: None,
+    };
     store.switch_campaign(switch).await.unwrap().unwrap();
     store.campaign(id).await.unwrap().unwrap();
 

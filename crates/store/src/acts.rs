@@ -114,7 +114,8 @@ impl Act {
     /// A switch was set.
     pub fn switch(set: &SwitchCampaign) -> Self {
         let about = About::Campaign(set.id.clone());
-        let act = Self::new(about, set.switch.as_str(), String::new(), set.via.as_ref());
+        let detail = set.unsold_to.map(|pool| format!("unsold stock to pool {pool}")).unwrap_or_default();
+        let act = Self::new(about, set.switch.as_str(), detail, set.via.as_ref());
         act.by(set.operator.as_str(), &set.reason)
     }
 
@@ -264,6 +265,7 @@ impl Act {
                 | Command::Adjust(_)
                 | Command::Transfer(_)
                 | Command::Sweep(_)
+                | Command::MoveUnsold(_)
                 | Command::Import(_),
                 _,
             ) => None,

@@ -100,6 +100,8 @@ impl PutCampaign {
             policy: self.policy,
             switches: before.map_or_else(Switches::default, |known| known.switches),
             assortment: before.map(|known| known.assortment.clone()).unwrap_or_default(),
+            unsold_to: before.and_then(|known| known.unsold_to),
+            warm_asked_at: before.and_then(|known| known.warm_asked_at),
             created_at: before.map_or(now, |known| known.created_at),
             updated_at: now,
         }
@@ -113,6 +115,8 @@ pub struct SwitchCampaign {
     pub id: CampaignId,
     /// Which switch.
     pub switch: Switch,
+    /// With [`Switch::Close`]: where stock goes that is not sold, or comes back later.
+    pub unsold_to: Option<PoolId>,
     /// Who.
     pub operator: Operator,
     /// Why.
@@ -227,6 +231,18 @@ pub trait Store: Send + Sync + 'static {
         scope: Scope,
         page: Page<CampaignId>,
     ) -> Result<(Vec<CampaignTotals>, bool), Error>;
+
+    /// Closed campaigns whose unsold stock goes to a pool, with that pool, in order of their ids, or one of them.
+    /// Left out are those that give nothing now: frozen ones, and those in whose queues somebody waits who was let
+    /// in before.
+    async fn closed_into(
+        &self,
+        campaign: Option<CampaignId>,
+        page: Page<CampaignId>,
+    ) -> Result<Vec<(CampaignId, PoolId)>, Error>;
+
+    /// Makes the store ready for load: connections are open, and statements known to them. How many connections.
+    async fn warm(&self) -> Result<usize, Error>;
 
     /// A pool with its buckets.
     async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error>;

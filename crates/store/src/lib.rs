@@ -30,6 +30,7 @@ mod read;
 pub mod rows;
 mod schema;
 mod settlement;
+mod switch;
 mod transit;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};

@@ -232,22 +232,7 @@ impl Store for ModelStore {
     async fn switch_campaign(&self, switch: SwitchCampaign) -> Result<Result<Arc<Campaign>, Refusal>, Error> {
         let now = self.clock.now();
         let mut rows = self.rows();
-        let Some(campaign) = rows.campaigns.get_mut(&switch.id) else {
-            return Ok(Err(Refusal::UnknownCampaign));
-        };
-        let Some(after) = campaign.switches.after(switch.switch) else {
-            return Ok(Err(Refusal::CampaignClosed));
-        };
-        if after != campaign.switches {
-            let changed = Arc::make_mut(campaign);
-            changed.switches = after;
-            changed.updated_at = now;
-            let campaign = Arc::clone(campaign);
-            rows.catalog.campaign_changed(&switch.id);
-            rows.record(&Act::switch(&switch), now);
-            return Ok(Ok(campaign));
-        }
-        Ok(Ok(Arc::clone(campaign)))
+        Ok(rows.switch_campaign(&switch, now))
     }
 
     async fn put_assortment(
@@ -361,6 +346,18 @@ impl Store for ModelStore {
         let found = found.into_iter().filter(|(id, _)| scope.allows(id));
         let (found, more) = page_of(found.collect(), page.limit);
         Ok((found.iter().map(|(_, campaign)| rows.totals(campaign)).collect(), more))
+    }
+
+    async fn closed_into(
+        &self,
+        campaign: Option<CampaignId>,
+        page: Page<CampaignId>,
+    ) -> Result<Vec<(CampaignId, PoolId)>, Error> {
+        Ok(self.rows().closed_into(campaign.as_ref(), &page))
+    }
+
+    async fn warm(&self) -> Result<usize, Error> {
+        Ok(0)
     }
 
     async fn pool(&self, id: PoolId) -> Result<Option<PoolRow>, Error> {

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 mod approval;
 mod assortment;
+mod campaign;
 mod case;
 mod cell;
 mod code;
@@ -29,6 +30,7 @@ pub use assortment::{
     AssortmentView, BundleComponent, BundleView, ComponentView, LocationsView, MadeOfView, PutBundleRequest,
     PutLocationsRequest,
 };
+pub use campaign::{CampaignView, CloseRequest, PolicyView, TotalsView, WarmView};
 pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
 pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};
@@ -46,9 +48,9 @@ pub use request::{
 };
 pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView, SettlementView};
 pub use view::{
-    AdjustmentView, AllocationView, AvailabilityView, BatchResult, BatchView, BucketView, CampaignView,
-    HealthView, LedgerEntryView, LineView, NotificationView, OrderView, Page, PaymentView, PolicyView,
-    PoolView, QueueView, RefundDuePaymentView, RefundDueView, TotalsView, TransferView,
+    AdjustmentView, AllocationView, AvailabilityView, BatchResult, BatchView, BucketView, HealthView,
+    LedgerEntryView, LineView, NotificationView, OrderView, Page, PaymentView, PoolView, QueueView,
+    RefundDuePaymentView, RefundDueView, TransferView,
 };
 
 /// A word of a closed vocabulary (a state, a reason, an action) as spelled in JSON. Text, not an enum:

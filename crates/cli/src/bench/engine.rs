@@ -112,6 +112,7 @@ impl Sale {
         };
         sale.engine.put_campaign(put).await?;
         let switch = SwitchCampaign {
+            unsold_to: None,
             id: sale.campaign.clone(),
             switch: Switch::Open,
             operator,

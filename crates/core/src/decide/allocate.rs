@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::snapshot::UsageKey;
 
 use super::Working;
-use super::serve::Standing;
+use super::serve::{Asker, Standing};
 
 impl Working {
     /// Whether the account and each key of the order may have its units besides their other orders, and one
@@ -31,7 +31,7 @@ impl Working {
     /// Whether every line has a pool that is there and not retired.
     pub(crate) fn check_known(&self, lines: &[Line]) -> Result<(), Refusal> {
         let mut numbered = lines.iter().zip(1_u32..);
-        match numbered.find(|(line, _)| self.standing(line) == Standing::Gone) {
+        match numbered.find(|(line, _)| self.standing(line, Asker::Anew) == Standing::Gone) {
             Some((_, line)) => Err(Refusal::UnknownSku { line }),
             None => Ok(()),
         }
@@ -44,15 +44,15 @@ impl Working {
         if status != CampaignStatus::Closed && self.rows.halted {
             return Err(Refusal::Halted);
         }
-        if status != CampaignStatus::Closed && self.any_frozen(lines) {
+        if status != CampaignStatus::Closed && self.any_frozen(lines, Asker::Anew) {
             return Err(Refusal::Frozen);
         }
         refusal_of_status(status).map_or(Ok(()), Err)
     }
 
     /// Whether one of these lines can be taken from nowhere but frozen pools.
-    pub(crate) fn any_frozen(&self, lines: &[Line]) -> bool {
-        lines.iter().any(|line| self.standing(line) == Standing::Frozen)
+    pub(crate) fn any_frozen(&self, lines: &[Line], asker: Asker) -> bool {
+        lines.iter().any(|line| self.standing(line, asker) == Standing::Frozen)
     }
 }
 

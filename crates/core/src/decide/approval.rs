@@ -89,6 +89,7 @@ impl Working {
             | Command::OpenPool(_)
             | Command::ChangePool(_)
             | Command::Sweep(_)
+            | Command::MoveUnsold(_)
             | Command::Import(_)
             | Command::Decide(_) => None,
         }

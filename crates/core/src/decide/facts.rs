@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 use super::Working;
 use super::allocate::reason_of;
 use super::place::opens_hold;
-use super::serve::{Standing, Unserved};
+use super::serve::{Asker, Standing, Unserved};
 
 impl Working {
     /// Works out the facts. `Err` names the pools that must be locked before they can be known.
@@ -77,7 +77,7 @@ impl Working {
             return Ok(Retake::Impossible);
         };
         // A retired pool gives nothing again, frozen or not.
-        let standing = order.lines.iter().map(|line| self.standing(line)).max();
+        let standing = order.lines.iter().map(|line| self.standing(line, Asker::Anew)).max();
         if standing == Some(Standing::Gone) {
             return Ok(Retake::Impossible);
         }
@@ -88,7 +88,7 @@ impl Working {
         if self.check_limits(&campaign, order, false).is_err() {
             return Ok(Retake::Impossible);
         }
-        match self.allocate(&mut order.lines.clone(), 0) {
+        match self.allocate(&mut order.lines.clone(), 0, Asker::Anew) {
             Ok(()) => Ok(Retake::Possible),
             Err(Unserved::SoldOut(_)) => Ok(Retake::Impossible),
             Err(Unserved::Frozen) => Ok(Retake::Frozen),
@@ -105,7 +105,7 @@ impl Working {
         if order.due_at.is_some_and(|due| self.now >= due) {
             return Ok(Landing::Refused(crate::order::Reason::QueueTimeout, None));
         }
-        if self.rows.halted || campaign.switches.frozen || self.any_frozen(&order.lines) {
+        if self.rows.halted || campaign.switches.frozen || self.any_frozen(&order.lines, Asker::Waited) {
             return Ok(Landing::Waits);
         }
         let opens_hold = opens_hold(policy);
@@ -113,7 +113,7 @@ impl Working {
             let (reason, shortage) = reason_of(&refusal);
             return Ok(Landing::Refused(reason, shortage));
         }
-        match self.allocate(&mut order.lines.clone(), 0) {
+        match self.allocate(&mut order.lines.clone(), 0, Asker::Waited) {
             Ok(()) => Ok(match policy.capture {
                 crate::campaign::Capture::Hold => Landing::Hold,
                 crate::campaign::Capture::Immediate => Landing::Sell,

@@ -14,6 +14,7 @@ mod pool;
 mod serve;
 mod stock;
 mod transition;
+mod unsold;
 
 pub use allocate::refusal_of_status;
 pub use place::repeated;
@@ -138,6 +139,7 @@ impl Working {
             Command::Adjust(adjust) => self.adjust(adjust),
             Command::Transfer(transfer) => self.transfer(transfer),
             Command::Sweep(sweep) => self.sweep(sweep),
+            Command::MoveUnsold(unsold) => self.move_unsold(unsold),
             Command::Import(import) => self.import(import),
             Command::Decide(decide) => self.decide_approval(decide),
         }

@@ -15,7 +15,7 @@ use crate::stock::{BucketKey, Delta};
 use crate::time::Timestamp;
 
 use super::allocate::reason_of;
-use super::serve::Unserved;
+use super::serve::{Asker, Unserved};
 use super::{Deltas, Note, Working, blocked};
 
 impl Working {
@@ -51,7 +51,7 @@ impl Working {
         if let Err(refusal) = self.check_limits(&campaign, &order, opens_hold(&campaign.policy)) {
             return self.refuse(place, order, refusal);
         }
-        match self.allocate(&mut order.lines, place.route) {
+        match self.allocate(&mut order.lines, place.route, Asker::Anew) {
             Err(Unserved::Miss(pools)) => return Outcome::Miss(pools),
             Err(Unserved::SoldOut(shortage)) => return self.refuse(place, order, Refusal::SoldOut(shortage)),
             Err(Unserved::Frozen) => return Outcome::refused(Refusal::Frozen),

@@ -15,10 +15,10 @@ use super::stock::signed;
 use super::{Blocked, Deltas, Note, Working, blocked};
 
 /// Units that leave one bucket for another.
-struct Part {
-    from: BucketKey,
-    to: BucketKey,
-    units: u64,
+pub(super) struct Part {
+    pub(super) from: BucketKey,
+    pub(super) to: BucketKey,
+    pub(super) units: u64,
 }
 
 /// Why stock cannot be moved.
@@ -198,7 +198,7 @@ impl Working {
     }
 
     /// Writes a pair of entries for every part, or nothing.
-    fn move_parts(
+    pub(super) fn move_parts(
         &mut self,
         parts: &[Part],
         source: &str,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::assortment::{MakeUp, Part};
+use crate::assortment::{MakeUp, Part, Source};
 use crate::id::{PoolId, Sku};
 use crate::order::{Allocation, Line, Shortage};
 use crate::stock::Bucket;
@@ -31,6 +31,15 @@ pub(crate) enum Standing {
     Gone,
 }
 
+/// Who asks for stock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// A new order, or one that takes again: from pools that sell.
+    Anew,
+    /// One that waited in a queue: it was let in before, and a pool that was retired since serves it.
+    Waited,
+}
+
 /// What is left in the locked buckets while an order's lines take from them.
 type Stock = BTreeMap<PoolId, Vec<Bucket>>;
 
@@ -45,9 +54,9 @@ enum Reach {
 }
 
 impl Working {
-    fn standing_of(&self, pool: PoolId) -> Standing {
+    fn standing_of(&self, pool: PoolId, asker: Asker) -> Standing {
         match self.rows.pools.get(&pool) {
-            Some(pool) if pool.retired => Standing::Gone,
+            Some(pool) if pool.retired && asker == Asker::Anew => Standing::Gone,
             Some(pool) if pool.frozen => Standing::Frozen,
             Some(_) => Standing::Open,
             None => Standing::Gone,
@@ -56,25 +65,26 @@ impl Working {
 
     /// Whether a line can be taken from somewhere: split, each part from its best place; else from the best
     /// place of all parts together.
-    pub(crate) fn standing(&self, line: &Line) -> Standing {
-        let Some(made_of) = &line.made_of else { return self.standing_of(line.pool) };
+    pub(crate) fn standing(&self, line: &Line, asker: Asker) -> Standing {
+        let Some(made_of) = &line.made_of else { return self.standing_of(line.pool, asker) };
         let standing = if made_of.split {
-            let best = |part: &Part| part.sources.iter().map(|source| self.standing_of(source.pool)).min();
+            let of = |source: &Source| self.standing_of(source.pool, asker);
+            let best = |part: &Part| part.sources.iter().map(of).min();
             made_of.parts.iter().filter_map(best).max()
         } else {
-            (0..places(made_of)).map(|place| self.standing_at(made_of, place)).min()
+            (0..places(made_of)).map(|place| self.standing_at(made_of, place, asker)).min()
         };
         standing.unwrap_or(Standing::Gone)
     }
 
-    fn standing_at(&self, made_of: &MakeUp, place: usize) -> Standing {
-        let worst = needs_at(made_of, place).map(|(pool, _)| self.standing_of(pool)).max();
+    fn standing_at(&self, made_of: &MakeUp, place: usize, asker: Asker) -> Standing {
+        let worst = needs_at(made_of, place).map(|(pool, _)| self.standing_of(pool, asker)).max();
         worst.unwrap_or(Standing::Gone)
     }
 
     /// Fills in the allocations of every line, all or nothing, from the locked buckets. Lines of one
     /// pool count together. Changes no balance.
-    pub(crate) fn allocate(&self, lines: &mut [Line], route: u64) -> Result<(), Unserved> {
+    pub(crate) fn allocate(&self, lines: &mut [Line], route: u64, asker: Asker) -> Result<(), Unserved> {
         let mut stock = self.stock_of_fixed(lines, route)?;
         // Lines are changed when all of them are served: an order that is refused keeps nothing.
         let mut served = vec![Vec::new(); lines.len()];
@@ -88,7 +98,7 @@ impl Working {
         for (index, (line, taken)) in lines.iter().zip(&mut served).enumerate() {
             let Some(made_of) = line.made_of.as_ref().filter(|_| is_flexible(line)) else { continue };
             let quantity = u64::from(line.quantity);
-            let mut serving = Serving { working: self, route, stock: &mut stock, quantity };
+            let mut serving = Serving { working: self, route, asker, stock: &mut stock, quantity };
             *taken = serving.serve(made_of).map_err(|why| match why {
                 Unserved::SoldOut(own) => Unserved::SoldOut(together(lines, index, own)),
                 other @ (Unserved::Miss(_) | Unserved::Frozen) => other,
@@ -166,6 +176,7 @@ impl Working {
 struct Serving<'w> {
     working: &'w Working,
     route: u64,
+    asker: Asker,
     stock: &'w mut Stock,
     quantity: u64,
 }
@@ -187,7 +198,7 @@ impl Serving<'_> {
                 if rest == 0 {
                     break;
                 }
-                match self.working.standing_of(source.pool) {
+                match self.working.standing_of(source.pool, self.asker) {
                     Standing::Gone => continue,
                     Standing::Frozen => {
                         meets_frozen = true;
@@ -217,7 +228,7 @@ impl Serving<'_> {
         let mut most = 0;
         let mut meets_frozen = false;
         for place in 0..places(made_of) {
-            match self.working.standing_at(made_of, place) {
+            match self.working.standing_at(made_of, place, self.asker) {
                 Standing::Gone => continue,
                 Standing::Frozen => {
                     meets_frozen = true;
@@ -259,7 +270,7 @@ impl Serving<'_> {
     fn miss(&self, made_of: &MakeUp, place: usize) -> Unserved {
         let later = made_of.parts.iter().flat_map(|part| part.sources.iter().skip(place));
         let pools = later.map(|source| source.pool);
-        let is_open = |pool: &PoolId| self.working.standing_of(*pool) == Standing::Open;
+        let is_open = |pool: &PoolId| self.working.standing_of(*pool, self.asker) == Standing::Open;
         Unserved::Miss(pools.filter(|pool| is_open(pool) && !self.working.is_complete(*pool)).collect())
     }
 

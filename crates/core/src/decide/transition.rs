@@ -18,6 +18,7 @@ use super::effects::{
     refusal_of, restocks, set_due, set_reason, take_refund,
 };
 use super::facts::concerned_attempt;
+use super::serve::Asker;
 use super::{Blocked, Deltas, Working, blocked};
 
 impl Working {
@@ -243,7 +244,7 @@ impl Working {
         match step.stock {
             Stock::Stays => {}
             Stock::Take | Stock::Sell => {
-                self.allocate(&mut after.lines, 0).map_err(|_| Blocked::Impossible)?;
+                self.allocate(&mut after.lines, 0, Asker::Waited).map_err(|_| Blocked::Impossible)?;
                 deltas = self.take_stock(after, policy);
             }
             Stock::Confirm => add_standing(&mut deltas, after, Delta::confirm),
@@ -264,7 +265,7 @@ impl Working {
                 }
             }
             Stock::Retake => {
-                self.allocate(&mut after.lines, 0).map_err(|_| Blocked::Impossible)?;
+                self.allocate(&mut after.lines, 0, Asker::Anew).map_err(|_| Blocked::Impossible)?;
                 add_standing(&mut deltas, after, Delta::sell);
             }
         }

@@ -69,7 +69,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(policy: Policy, supplies: [(u64, u32); 3]) -> Self {
+    fn new(policy: Policy, supplies: [(u64, u32); POOLS.len()]) -> Self {
         let model = Model::new(rules(&policy), START.0, &supplies);
         let mut db = Authority::new(policy);
         for (name, (supply, buckets)) in POOLS.iter().zip(supplies) {
@@ -276,7 +276,7 @@ proptest! {
     #[test]
     fn the_core_does_what_the_table_says(
         policy in a_policy(),
-        supplies in [(0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32)],
+        supplies in [(0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32), (0..16_u64, 1..4_u32)],
         steps in a_walk(60),
     ) {
         let mut pair = Pair::new(policy, supplies);

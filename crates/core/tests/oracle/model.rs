@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::steps::{NoticeStep, Place, PlaceStep};
+use places::Line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum St {
@@ -55,13 +56,6 @@ pub(crate) struct Pool {
     pub(crate) frozen: bool,
     pub(crate) retired: bool,
     pub(crate) weights: Vec<u32>,
-}
-
-#[derive(Debug, Clone)]
-struct Line {
-    pool: usize,
-    quantity: u64,
-    refunded: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -119,7 +113,7 @@ fn refused(code: &str) -> Answer {
 
 impl Ord {
     fn units(&self) -> u64 {
-        self.lines.iter().map(|line| line.quantity - line.refunded).sum()
+        self.lines.iter().map(Line::units).sum()
     }
 
     /// Success notices that are not repeats of one before.
@@ -228,43 +222,6 @@ impl Model {
         reached.then_some("key_limit")
     }
 
-    fn stock_suffices(&self, lines: &[Line]) -> bool {
-        (0..self.pools.len()).all(|pool| {
-            let wanted: u64 = lines.iter().filter(|l| l.pool == pool).map(|l| l.quantity).sum();
-            self.pools[pool].available >= wanted
-        })
-    }
-
-    fn any_frozen(&self, lines: &[Line]) -> bool {
-        self.frozen || lines.iter().any(|line| self.pools[line.pool].frozen)
-    }
-
-    /// Moves an order's units, one by one, from one balance to another.
-    fn move_units(&mut self, id: u32, from: fn(&mut Pool) -> &mut u64, to: fn(&mut Pool) -> &mut u64) {
-        for line in &self.orders[&id].lines {
-            for _ in 0..line.quantity {
-                *from(&mut self.pools[line.pool]) -= 1;
-                *to(&mut self.pools[line.pool]) += 1;
-            }
-        }
-    }
-
-    fn sell_held(&mut self, id: u32) {
-        self.move_units(id, |p| &mut p.held, |p| &mut p.sold);
-        self.orders.get_mut(&id).unwrap().state = St::Sold;
-    }
-
-    fn retake(&mut self, id: u32) {
-        self.move_units(id, |p| &mut p.available, |p| &mut p.sold);
-        self.orders.get_mut(&id).unwrap().state = St::Sold;
-    }
-
-    fn release_held(&mut self, id: u32, why: &'static str) {
-        self.move_units(id, |p| &mut p.held, |p| &mut p.available);
-        let order = self.orders.get_mut(&id).unwrap();
-        (order.state, order.why) = (St::Released, why);
-    }
-
     fn put_in_review(&mut self, id: u32) {
         let ends = self.rules.review_releases.then_some(self.now + self.rules.review);
         let order = self.orders.get_mut(&id).unwrap();
@@ -273,13 +230,9 @@ impl Model {
         }
     }
 
-    fn take(&mut self, id: u32) {
+    fn take(&mut self, id: u32, waited: bool) {
         let (now, immediate) = (self.now, self.rules.immediate);
-        if immediate {
-            self.move_units(id, |p| &mut p.available, |p| &mut p.sold);
-        } else {
-            self.move_units(id, |p| &mut p.available, |p| &mut p.held);
-        }
+        self.take_into(id, waited, if immediate { |p| &mut p.sold } else { |p| &mut p.held });
         let hold = self.orders[&id].sent.hold.map_or(self.rules.hold, |s| i64::from(s) * 1_000_000);
         let order = self.orders.get_mut(&id).unwrap();
         (order.state, order.end) = if immediate { (St::Sold, None) } else { (St::Held, Some(now + hold)) };
@@ -293,12 +246,8 @@ impl Model {
             }
             return answer;
         }
-        let lines: Vec<_> = step
-            .lines
-            .iter()
-            .map(|(pool, quantity)| Line { pool: *pool, quantity: u64::from(*quantity), refunded: 0 })
-            .collect();
-        if lines.iter().any(|line| self.pools.get(line.pool).is_none_or(|pool| pool.retired)) {
+        let lines: Vec<_> = step.lines.iter().map(|(kind, quantity)| Line::new(*kind, *quantity)).collect();
+        if self.any_gone(&lines) {
             return refused("unknown_sku");
         }
         if step.hold.is_some_and(|s| i64::from(s) * 1_000_000 > self.rules.hold_max) {
@@ -307,7 +256,7 @@ impl Model {
         if self.closed {
             return refused("campaign_closed");
         }
-        if self.any_frozen(&lines) {
+        if self.any_frozen(&lines, false) {
             return refused("frozen");
         }
         if self.paused {
@@ -333,10 +282,12 @@ impl Model {
             (waiting >= self.rules.queue_limit).then_some("queue_full")
         } else {
             let limit = self.limits(step, order.units(), !self.rules.immediate);
-            limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"))
+            limit.or_else(|| self.served(&order.lines, false).err())
         };
         match refusal {
-            Some(code @ ("account_open_holds" | "key_limit" | "queue_full")) => return refused(code),
+            Some(code @ ("account_open_holds" | "key_limit" | "queue_full" | "frozen")) => {
+                return refused(code);
+            }
             Some(code) if !step.record => return refused(code),
             Some(code) => {
                 (order.state, order.why) = (St::Failed, code);
@@ -347,7 +298,7 @@ impl Model {
         }
         self.orders.insert(step.order, order);
         if !step.queued {
-            self.take(step.order);
+            self.take(step.order, false);
         }
         say("created")
     }
@@ -374,7 +325,7 @@ impl Model {
     pub(crate) fn land(&mut self, id: u32) -> Answer {
         let Some(order) = self.orders.get(&id) else { return refused("not_found") };
         let over = order.state == St::Queued && self.now >= order.queue_ends;
-        if order.state != St::Queued || (!over && self.any_frozen(&order.lines)) {
+        if order.state != St::Queued || (!over && self.any_frozen(&order.lines, true)) {
             return say("repeated");
         }
         if over {
@@ -382,7 +333,10 @@ impl Model {
             return say("changed");
         }
         let limit = self.limits(&order.sent, order.units(), !self.rules.immediate);
-        let refusal = limit.or_else(|| (!self.stock_suffices(&order.lines)).then_some("sold_out"));
+        let refusal = limit.or_else(|| self.served(&order.lines, true).err());
+        if refusal == Some("frozen") {
+            return say("repeated");
+        }
         if let Some(code) = refusal {
             self.fail_queued(id, code);
             return say("changed");
@@ -390,7 +344,7 @@ impl Model {
         let order = self.orders.get_mut(&id).unwrap();
         let (parked, kept) = order.seen.drain(..).partition(|seen| seen.what == "parked");
         order.seen = kept;
-        self.take(id);
+        self.take(id, true);
         if self.orders[&id].state == St::Held && self.orders[&id].reviewed() {
             self.put_in_review(id);
         }
@@ -453,19 +407,16 @@ impl Model {
             let to_nothing = after.iter().all(|quantity| *quantity == 0);
             return if to_nothing { say("repeated") } else { refused(order.code()) };
         }
-        if after.iter().sum::<u64>() == order.units() {
+        if order.lines.iter().zip(&after).all(|(line, after)| line.quantity == *after) {
             return say("repeated");
         }
         if after.iter().all(|quantity| *quantity == 0) {
             self.release_held(id, "cancelled");
             return say("changed");
         }
-        for (line, quantity) in order.lines.iter_mut().zip(after) {
-            while line.quantity > quantity {
-                line.quantity -= 1;
-                self.pools[line.pool].held -= 1;
-                self.pools[line.pool].available += 1;
-            }
+        let less: Vec<_> = order.lines.iter().zip(after).map(|(line, after)| line.quantity - after).collect();
+        for (line, units) in less.into_iter().enumerate() {
+            self.give_back_held(id, line, units);
         }
         say("changed")
     }
@@ -493,3 +444,4 @@ impl Model {
 
 mod money;
 mod moves;
+mod places;

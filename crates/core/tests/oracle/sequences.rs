@@ -62,7 +62,7 @@ fn place(queued: bool) -> Step {
 
 /// Runs one sequence; the model is compared and every invariant checked after each step.
 fn run(policy: &Policy, queued: bool, sequence: &[&Arrival]) {
-    let mut pair = Pair::new(policy.clone(), [(4, 2), (0, 1), (0, 1)]);
+    let mut pair = Pair::new(policy.clone(), [(4, 2), (0, 1), (0, 1), (0, 1)]);
     pair.take(place(queued));
     for (_, steps) in sequence {
         steps.iter().for_each(|step| pair.take(step.clone()));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
-use holdfast_core::command::{ChangePool, Command, Inquiry, OrderAction};
+use holdfast_core::command::{ChangePool, Command, Inquiry, OrderAction, PlaceLine};
 use holdfast_core::id::{AttemptId, EventId, HashedKey, LimitName};
 use holdfast_core::limit::Limits;
 use holdfast_core::order::{Notice, PaymentOutcome};
@@ -15,7 +15,9 @@ use proptest::prelude::*;
 
 use crate::support::build::*;
 
-pub(crate) const POOLS: [&str; 3] = ["A", "B", "C"];
+pub(crate) const POOLS: [&str; 4] = ["A", "B", "C", "D"];
+/// A pool that there is not.
+const NOWHERE: usize = POOLS.len();
 const ACCOUNTS: [&str; 2] = ["ann", "bob"];
 const PROVIDERS: [&str; 2] = ["alipay", "stripe"];
 
@@ -31,13 +33,61 @@ pub(crate) enum Paid {
     BeforeOrder,
 }
 
+/// Units in one unit of a line, from these pools in their order.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) each: u64,
+    pub(crate) pools: Vec<usize>,
+}
+
+/// What a line may ask for.
+#[derive(Debug, Clone)]
+pub(crate) struct Ware {
+    pub(crate) parts: Vec<Part>,
+    /// Whether each part may come from several pools; else all come from the same place of their orders.
+    pub(crate) split: bool,
+}
+
+impl Ware {
+    const KINDS: usize = NOWHERE + 1 + 6;
+
+    /// The pools by themselves, and one that is nowhere; then lines with a choice, and bundles.
+    pub(crate) fn of(kind: usize) -> Self {
+        let ware = |split, parts: &[(u64, &[usize])]| Self {
+            parts: parts.iter().map(|(each, pools)| Part { each: *each, pools: pools.to_vec() }).collect(),
+            split,
+        };
+        match kind.checked_sub(NOWHERE + 1) {
+            None => ware(false, &[(1, &[kind])]),
+            Some(0) => ware(false, &[(1, &[0, 1])]),
+            Some(1) => ware(true, &[(1, &[1, 0, 3])]),
+            Some(2) => ware(false, &[(2, &[0]), (1, &[2])]),
+            Some(3) => ware(true, &[(1, &[2]), (2, &[0, 1])]),
+            Some(4) => ware(false, &[(1, &[0, 1]), (2, &[2, 3])]),
+            Some(_) => ware(true, &[(3, &[3, 1]), (1, &[2])]),
+        }
+    }
+
+    fn line(kind: usize, quantity: u32) -> PlaceLine {
+        let ware = Self::of(kind);
+        if kind <= NOWHERE {
+            return place(0, &[(pool_name(kind), quantity)]).lines.remove(0);
+        }
+        let parts = ware.parts.iter().zip(0..).map(|(made_of, number): (_, u32)| {
+            let sources: Vec<_> = made_of.pools.iter().map(|pool| (pool_name(*pool), "main")).collect();
+            part(&format!("part-{number}"), u32::try_from(made_of.each).unwrap(), &sources)
+        });
+        made_up(&format!("ware-{kind}"), quantity, &parts.collect::<Vec<_>>(), ware.split)
+    }
+}
+
 /// A place, in numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceStep {
     pub(crate) order: u32,
     pub(crate) account: usize,
     pub(crate) device: Option<usize>,
-    /// Pool and quantity; pool 3 does not exist.
+    /// What, as [`Ware::of`] says, and how many.
     pub(crate) lines: Vec<(usize, u32)>,
     pub(crate) hold: Option<u32>,
     pub(crate) priced: bool,
@@ -116,7 +166,8 @@ fn a_place() -> impl Strategy<Value = Step> {
 }
 
 fn a_place_of(order: u32) -> impl Strategy<Value = Step> {
-    let line = (prop_oneof![60 => 0..3_usize, 1 => Just(3)], 1..4_u32);
+    let kind = prop_oneof![40 => 0..NOWHERE, 1 => Just(NOWHERE), 30 => NOWHERE + 1..Ware::KINDS];
+    let line = (kind, 1..4_u32);
     let hold =
         prop_oneof![8 => Just(None), 1 => Just(Some(900)), 1 => Just(Some(60)), 1 => Just(Some(4_000))];
     (
@@ -147,12 +198,12 @@ fn a_notice() -> impl Strategy<Value = Step> {
 
 /// What moves stock, and what changes the buckets.
 fn a_move() -> impl Strategy<Value = Step> {
-    let end = || (prop_oneof![30 => 0..3_usize, 1 => Just(3)], weighted(0.6, 0..4_u32));
+    let end = || (prop_oneof![30 => 0..NOWHERE, 1 => Just(NOWHERE)], weighted(0.6, 0..4_u32));
     let weights = vec(prop_oneof![1 => Just(0_u32), 3 => 1..5_u32], 1..5);
     prop_oneof![
         4 => (0..8_u32, end(), end(), 1..5_u64).prop_map(|(id, from, to, by)| Step::Transfer(id, from, to, by)),
-        2 => (0..4_usize, weighted(0.3, 0..4_u32)).prop_map(|(pool, into)| Step::Sweep(pool, into)),
-        2 => (0..4_usize, weighted(0.6, 1..5_u32), weighted(0.6, weights))
+        2 => (0..=NOWHERE, weighted(0.3, 0..4_u32)).prop_map(|(pool, into)| Step::Sweep(pool, into)),
+        2 => (0..=NOWHERE, weighted(0.6, 1..5_u32), weighted(0.6, weights))
             .prop_map(|(pool, buckets, weights)| Step::ChangePool(pool, buckets, weights)),
     ]
 }
@@ -180,15 +231,15 @@ fn a_step() -> impl Strategy<Value = Step> {
         3 => (orders(), extra).prop_map(|(o, by)| Step::Extend(o, by)),
         3 => (orders(), vec(0..5_u32, 0..3)).prop_map(|(o, ids)| Step::MarkRefunded(o, ids)),
         9 => orders().prop_map(Step::Expire),
-        4 => (0..8_u32, 0..4_usize, delta).prop_map(|(id, pool, by)| Step::Adjust(id, pool, by)),
+        4 => (0..8_u32, 0..=NOWHERE, delta).prop_map(|(id, pool, by)| Step::Adjust(id, pool, by)),
         7 => a_move(),
         5 => wait.prop_map(Step::Wait),
         7 => (orders(), any::<bool>(), prop_oneof![Just(-1_i64), Just(0), Just(1)])
             .prop_map(|(o, grace, by)| Step::WaitFor(o, grace, by)),
         1 => prop::bool::weighted(0.3).prop_map(Step::Pause),
         1 => prop::bool::weighted(0.3).prop_map(Step::Freeze),
-        2 => (0..3_usize, prop::bool::weighted(0.4)).prop_map(|(p, on)| Step::FreezePool(p, on)),
-        1 => (0..3_usize, prop::bool::weighted(0.2))
+        2 => (0..NOWHERE, prop::bool::weighted(0.4)).prop_map(|(p, on)| Step::FreezePool(p, on)),
+        1 => (0..NOWHERE, prop::bool::weighted(0.2))
             .prop_map(|(p, yes)| if yes { Step::RetirePool(p) } else { Step::FreezePool(p, false) }),
         1 => prop::bool::weighted(0.1).prop_map(|yes| if yes { Step::Close } else { Step::Pause(false) }),
     ]
@@ -250,8 +301,8 @@ fn pool_name(pool: usize) -> &'static str {
 pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
     Some(match step {
         Step::Place(step) => {
-            let lines: Vec<_> = step.lines.iter().map(|(pool, q)| (pool_name(*pool), *q)).collect();
-            let mut sent = place(step.order, &lines);
+            let mut sent = place(step.order, &[]);
+            sent.lines = step.lines.iter().map(|(kind, quantity)| Ware::line(*kind, *quantity)).collect();
             sent.account = account(ACCOUNTS[step.account]);
             sent.limit_keys =
                 step.device.map(|device| (device_name(), device_key(device))).into_iter().collect();

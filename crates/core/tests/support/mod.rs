@@ -57,6 +57,8 @@ impl Authority {
                 switches: Switches { opened: true, ..Switches::default() },
                 ceilings,
                 assortment: Default::default(),
+                unsold_to: None,
+                warm_asked_at: None,
                 created_at: START,
                 updated_at: START,
             },

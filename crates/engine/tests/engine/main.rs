@@ -9,6 +9,7 @@
     reason = "a test may fail"
 )]
 
+mod closing;
 mod expiry;
 mod lanes;
 mod limits;

@@ -66,7 +66,14 @@ impl Sale {
 
     pub(crate) async fn switch(&self, switch: Switch) {
         let operator = Operator::new("op").unwrap();
-        let switch = SwitchCampaign { id: campaign(), switch, operator, reason: String::new(), via: None };
+        let switch = SwitchCampaign {
+            unsold_to: None,
+            id: campaign(),
+            switch,
+            operator,
+            reason: String::new(),
+            via: None,
+        };
         self.engine.switch_campaign(switch).await.unwrap().unwrap();
     }
 

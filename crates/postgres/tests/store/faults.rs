@@ -48,6 +48,7 @@ async fn another_write_whose_answer_was_lost_is_unknown() {
     shop(&*store, Policy::default(), 10, 1).await;
     proxy.lose_commit_answers(1);
     let switch = holdfast_store::SwitchCampaign {
+        unsold_to: None,
         id: crate::support::campaign(),
         switch: holdfast_core::campaign::Switch::Pause,
         operator: holdfast_core::id::Operator::new("ann").unwrap(),

@@ -46,7 +46,14 @@ pub(crate) async fn put(store: &dyn Store, policy: Policy) {
 
 pub(crate) async fn switch(store: &dyn Store, switch: Switch) {
     let operator = Operator::new("operator").unwrap();
-    let set = SwitchCampaign { id: campaign(), switch, operator, reason: "test".into(), via: None };
+    let set = SwitchCampaign {
+        unsold_to: None,
+        id: campaign(),
+        switch,
+        operator,
+        reason: "test".into(),
+        via: None,
+    };
     store.switch_campaign(set).await.expect("store").expect("allowed");
 }
 

@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
-use holdfast_core::id::{CampaignId, Operator};
+use holdfast_core::id::{CampaignId, Operator, PoolId};
 use holdfast_core::limit::{LIMIT_KEYS_MAX, Limits};
 use holdfast_store::PutCampaign;
 use holdfast_wire::Code;
 
-use super::field::{Flag, TEXT_CHARS_MAX, id, integer, text, word};
+use super::field::{Flag, PoolIdField, TEXT_CHARS_MAX, id, integer, text, word};
 use super::reader::{Item, Object};
 use super::time::{Instant, ZoneName};
 
@@ -45,6 +45,12 @@ pub(crate) fn read_switch(body: &mut Object<'_, '_>) -> Option<SwitchInput> {
     let reason = body.required("reason", text(TEXT_CHARS_MAX));
     let operator = body.required("operator", id());
     Some(SwitchInput { operator: operator?, reason: reason? })
+}
+
+/// Reads `{reason, operator, unsold_to?}`.
+pub(crate) fn read_close(body: &mut Object<'_, '_>) -> Option<(SwitchInput, Option<PoolId>)> {
+    let unsold_to = body.optional("unsold_to", PoolIdField);
+    Some((read_switch(body)?, unsold_to?))
 }
 
 /// Reads a campaign to create or change.

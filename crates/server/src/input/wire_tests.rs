@@ -79,6 +79,10 @@ fn campaigns_are_read() {
     accepts(&least, |body| campaigns::read_campaign(id, body));
     let switch = wire::SwitchRequest { reason: "r".into(), operator: "o".into() };
     accepts(&switch, campaigns::read_switch);
+    for unsold_to in [None, Some("01937a5e-0000-7000-8000-0000000000ff".to_owned())] {
+        let close = wire::CloseRequest { reason: "r".into(), operator: "o".into(), unsold_to };
+        accepts(&close, campaigns::read_close);
+    }
     let locations =
         wire::PutLocationsRequest { order: vec!["east".into(), "main".into()], split: Some(true) };
     accepts(&locations, assortment::read_locations);

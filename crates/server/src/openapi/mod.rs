@@ -61,6 +61,7 @@ pub(crate) fn document() -> Value {
         campaigns::freeze_campaign,
         campaigns::unfreeze_campaign,
         campaigns::close_campaign,
+        campaigns::warm_campaign,
         assortment::get_locations,
         assortment::put_locations,
         assortment::get_bundle,

@@ -79,7 +79,8 @@ pub(crate) async fn transfer_stock(
 }
 
 /// The pool that stands there in the body.
-async fn row_at(app: &App, pool: PoolId, pointer: &str) -> Result<PoolRow, Problem> {
+/// The pool that a body names, or why there is none.
+pub(crate) async fn row_at(app: &App, pool: PoolId, pointer: &str) -> Result<PoolRow, Problem> {
     let missing = || Problem::of_fault(Located::new(pointer, Code::NotFound, "there is no such pool"));
     app.store().pool(pool).await?.ok_or_else(missing)
 }

@@ -5,6 +5,7 @@ mod approvals;
 pub mod arrivals;
 mod behaviour;
 mod cases;
+mod closing;
 mod files;
 mod keys;
 mod limits;
@@ -23,6 +24,7 @@ mod walk;
 pub use approvals::*;
 pub use behaviour::*;
 pub use cases::*;
+pub use closing::*;
 pub use files::*;
 pub use keys::*;
 pub use limits::*;
@@ -99,6 +101,11 @@ macro_rules! conformance_suite {
             no_sku_becomes_a_bundle_and_a_pool_at_once
             a_line_over_several_pools_lives_like_any_other
             a_choice_of_places_is_decided_by_the_authority
+            unsold_stock_moves_when_its_campaign_is_closed
+            the_pool_of_a_close_is_judged
+            two_closes_never_make_a_circle
+            a_queue_is_served_before_stock_leaves
+            a_warming_is_told
             a_random_walk_agrees_with_the_model
         );
     };

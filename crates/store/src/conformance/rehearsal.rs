@@ -64,6 +64,7 @@ impl Rehearsal {
     /// A closed campaign is not paused any more.
     async fn switch(&self, arrival: Arrival) -> &'static str {
         let set = SwitchCampaign {
+            unsold_to: None,
             id: campaign_id(),
             switch: arrival.switch().expect("a switch"),
             operator: Operator::new("operator").expect("a good id"),

@@ -169,6 +169,7 @@ impl Both<'_> {
         let mut answers = Vec::new();
         for store in [self.store, self.model] {
             let set = SwitchCampaign {
+                unsold_to: None,
                 id: group.campaign.clone(),
                 switch,
                 operator: Operator::new("operator").expect("a good id"),

@@ -42,7 +42,14 @@ pub(super) async fn put(store: &dyn Store, policy: Policy) {
 
 pub(super) async fn switch(store: &dyn Store, switch: Switch) {
     let operator = Operator::new("operator").expect("a good id");
-    let switch = SwitchCampaign { id: campaign_id(), switch, operator, reason: "test".into(), via: None };
+    let switch = SwitchCampaign {
+        unsold_to: None,
+        id: campaign_id(),
+        switch,
+        operator,
+        reason: "test".into(),
+        via: None,
+    };
     store.switch_campaign(switch).await.expect("store").expect("allowed");
 }
 

@@ -1,20 +1,23 @@
 //! The model's versions of campaigns and pools.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::How;
 use holdfast_core::id::{CampaignId, PoolId};
+use holdfast_core::order::State;
 use holdfast_core::refusal::Refusal;
+use holdfast_core::stock::Pool;
 use holdfast_core::time::Timestamp;
 
 use super::Rows;
 use crate::acts::Act;
 use crate::assortment::PutAssortment;
 use crate::catalog::CatalogChanges;
-use crate::contract::SwitchPool;
-use crate::read::PoolRow;
+use crate::contract::{SwitchCampaign, SwitchPool};
+use crate::read::{Page, PoolRow};
 
 /// Which version of the catalog changed what last.
 #[derive(Default)]
@@ -46,6 +49,40 @@ impl Rows {
             self.record(&Act::switch_pool(switch), now);
         }
         self.pool_row(switch.id).ok_or(Refusal::UnknownPool)
+    }
+
+    pub(super) fn switch_campaign(
+        &mut self,
+        switch: &SwitchCampaign,
+        now: Timestamp,
+    ) -> Result<Arc<Campaign>, Refusal> {
+        let campaign = self.campaigns.get(&switch.id).cloned().ok_or(Refusal::UnknownCampaign)?;
+        let pool = switch.target(&campaign).and_then(|pool| self.pools.get(&pool));
+        let of = |pool: &Pool| Some((pool.clone(), self.campaigns.get(&pool.campaign)?.as_ref().clone()));
+        let Some(after) = switch.onto(&campaign, pool.and_then(of).as_ref(), now)? else {
+            return Ok(campaign);
+        };
+        let after = Arc::new(after);
+        self.campaigns.insert(switch.id.clone(), Arc::clone(&after));
+        self.catalog.campaign_changed(&switch.id);
+        self.record(&Act::switch(switch), now);
+        Ok(after)
+    }
+
+    pub(super) fn closed_into(
+        &self,
+        only: Option<&CampaignId>,
+        page: &Page<CampaignId>,
+    ) -> Vec<(CampaignId, PoolId)> {
+        let after = page.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let waits = |id: &CampaignId| {
+            self.orders.values().any(|order| order.state == State::Queued && order.key.campaign == *id)
+        };
+        let gives = |(id, campaign): &(&CampaignId, &Arc<Campaign>)| {
+            only.is_none_or(|only| only == *id) && !campaign.switches.frozen && !waits(id)
+        };
+        let found = self.campaigns.range((after, Bound::Unbounded)).filter(gives);
+        found.filter_map(|(id, campaign)| Some((id.clone(), campaign.unsold_to?))).take(page.limit).collect()
     }
 
     pub(super) fn put_assortment(

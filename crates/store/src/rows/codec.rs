@@ -122,9 +122,16 @@ pub fn campaign(row: &dyn Row) -> Result<Campaign, Error> {
             keys: limits::read_limits(text(row, "key_ceilings")?)?,
         },
         assortment: assortment::read_assortment(row.text("assortment")?)?,
+        unsold_to: row.id("unsold_to")?.map(PoolId),
+        warm_asked_at: optional_time(row, "warm_asked_at")?,
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
     })
+}
+
+/// Reads a campaign that gives its unsold stock to a pool, and that pool.
+pub fn closed_into(row: &dyn Row) -> Result<(CampaignId, PoolId), Error> {
+    Ok((id(row, "id", CampaignId::new)?, PoolId(number_id(row, "unsold_to")?)))
 }
 
 /// Reads a pool.

@@ -38,6 +38,8 @@ impl Book {
             ends_at: None,
             ceilings: Ceilings::default().after(None, &policy),
             assortment: Assortment::default(),
+            unsold_to: None,
+            warm_asked_at: None,
             policy,
             switches: Switches { opened: true, ..Switches::default() },
             created_at: START,

@@ -2,6 +2,7 @@
 //! whatever is tried, the audit at the end of each test must find every unit.
 
 mod arrivals;
+mod closing;
 mod expiry;
 mod idempotency;
 mod keys;

@@ -2,8 +2,17 @@
 
 use serde_json::{Value, json};
 
+use super::site::Site;
 use super::{count, together, with};
-use crate::support::{Answer, Http, Server};
+use crate::support::{Answer, Http};
+
+super::site::on_each_site! {
+    a_line_without_location_goes_by_the_location_order
+    a_rush_over_locations_sells_exactly_what_there_is_on_every_path
+    a_bundle_is_counted_once_in_its_parts_and_shown_as_one
+    bundles_in_a_rush_take_all_of_their_components_or_nothing
+    places_and_bundles_are_judged_strictly
+}
 
 /// Shorthands for places and bundles.
 impl Http {
@@ -55,9 +64,7 @@ fn allocations(order: &Value) -> Vec<Vec<(String, u64)>> {
 }
 
 // 63, 64: a split goes by what is available, and only the locations of the campaign's order count.
-#[tokio::test]
-async fn a_line_without_location_goes_by_the_location_order() {
-    let server = Server::start().await;
+async fn a_line_without_location_goes_by_the_location_order(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let (west, east, far) = (
@@ -101,9 +108,7 @@ async fn a_line_without_location_goes_by_the_location_order() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_rush_over_locations_sells_exactly_what_there_is_on_every_path() {
-    let server = Server::start().await;
+async fn a_rush_over_locations_sells_exactly_what_there_is_on_every_path(server: Site) {
     let http = &server.http;
     for (campaign, path, split) in
         [("direct", "direct", true), ("batched", "batched", false), ("queued", "queued", true)]
@@ -141,9 +146,7 @@ async fn a_rush_over_locations_sells_exactly_what_there_is_on_every_path() {
 }
 
 // 68
-#[tokio::test]
-async fn a_bundle_is_counted_once_in_its_parts_and_shown_as_one() {
-    let server = Server::start().await;
+async fn a_bundle_is_counted_once_in_its_parts_and_shown_as_one(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     let (a, b) = (http.pool("c", "A", 20, 2).await, http.pool("c", "B", 10, 1).await);
@@ -192,9 +195,7 @@ async fn a_bundle_is_counted_once_in_its_parts_and_shown_as_one() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn bundles_in_a_rush_take_all_of_their_components_or_nothing() {
-    let server = Server::start().await;
+async fn bundles_in_a_rush_take_all_of_their_components_or_nothing(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({"account_limit": 3})).await;
     let (a, b) = (http.pool("c", "A", 30, 3).await, http.pool("c", "B", 12, 2).await);
@@ -213,9 +214,7 @@ async fn bundles_in_a_rush_take_all_of_their_components_or_nothing() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn places_and_bundles_are_judged_strictly() {
-    let server = Server::start().await;
+async fn places_and_bundles_are_judged_strictly(server: Site) {
     let http = &server.http;
     http.campaign("c", json!({})).await;
     http.pool("c", "A", 1, 1).await;

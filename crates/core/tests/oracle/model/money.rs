@@ -1,6 +1,7 @@
 //! The model's notices, refunds, operators and time.
 
-use super::{Answer, Late, Model, Ord, Seen, St, add_due, refused, say};
+use super::places::Again;
+use super::{Answer, Late, Model, Seen, St, add_due, refused, say};
 use crate::steps::NoticeStep;
 
 impl Model {
@@ -62,13 +63,14 @@ impl Model {
             St::Released => match self.rules.late {
                 Late::Refund => "refund_due",
                 Late::Review => "review",
-                Late::Retake if self.any_retired(order) => "refund_due",
-                Late::Retake if self.any_frozen(&order.lines) => "review",
-                Late::Retake if self.can_retake(order) => {
-                    self.retake(id);
-                    "retaken"
-                }
-                Late::Retake => "refund_due",
+                Late::Retake => match self.again(id) {
+                    Again::Yes => {
+                        self.retake(id);
+                        "retaken"
+                    }
+                    Again::Frozen => "review",
+                    Again::No => "refund_due",
+                },
             },
         }
     }
@@ -97,11 +99,6 @@ impl Model {
                 "review"
             }
         }
-    }
-
-    fn can_retake(&self, order: &Ord) -> bool {
-        // Retaken units are sold at once: no hold is opened.
-        self.limits(&order.sent, order.units(), false).is_none() && self.stock_suffices(&order.lines)
     }
 
     fn failure(&mut self, id: u32, notice: &NoticeStep) -> Answer {
@@ -156,13 +153,13 @@ impl Model {
             St::InReview | St::Refunded | St::Released | St::Failed => return refused(order.code()),
         }
         for (line, quantity) in lines {
-            let line = &mut order.lines[*line as usize - 1];
-            line.refunded += u64::from(*quantity);
+            let (line, quantity) = (*line as usize - 1, u64::from(*quantity));
+            self.orders.get_mut(&id).unwrap().lines[line].refunded += quantity;
             if restock.unwrap_or(self.rules.restock) {
-                self.pools[line.pool].sold -= u64::from(*quantity);
-                self.pools[line.pool].available += u64::from(*quantity);
+                self.restock(id, line, quantity);
             }
         }
+        let order = self.orders.get_mut(&id).unwrap();
         order.refunds.push(content);
         if order.units() == 0 {
             order.state = St::Refunded;
@@ -174,17 +171,14 @@ impl Model {
         let Some(order) = self.orders.get(&id) else { return refused("not_found") };
         match order.state {
             St::Held | St::InReview => self.sell_held(id),
-            St::Released if order.reviewed() => {
-                let gone = self.any_retired(order);
-                if !gone && self.any_frozen(&order.lines) {
-                    return refused("frozen");
-                }
-                if gone || !self.can_retake(order) {
+            St::Released if order.reviewed() => match self.again(id) {
+                Again::Yes => self.retake(id),
+                Again::Frozen => return refused("frozen"),
+                Again::No => {
                     self.orders.get_mut(&id).unwrap().waiting_go_back();
                     return refused("sold_out");
                 }
-                self.retake(id);
-            }
+            },
             St::Queued | St::Sold | St::Refunded | St::Released | St::Failed => return refused(order.code()),
         }
         self.orders.get_mut(&id).unwrap().first_waiting_pays();

@@ -11,10 +11,6 @@ impl Pool {
 }
 
 impl Model {
-    pub(super) fn any_retired(&self, order: &super::Ord) -> bool {
-        order.lines.iter().any(|line| self.pools[line.pool].retired)
-    }
-
     fn keeps_in(&self, pool: usize) -> bool {
         self.frozen || self.pools[pool].frozen
     }
