@@ -75,6 +75,33 @@ impl FromStr for EntryId {
     }
 }
 
+/// What names a landing. The ledger has at most one entry of it, and that entry settles its units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LandingKey {
+    /// The bucket whose cache accepted.
+    pub bucket: BucketKey,
+    /// In which epoch.
+    pub epoch: Epoch,
+    /// As which entry of the stream.
+    pub entry: EntryId,
+}
+
+/// How the source of a landing's ledger entry begins.
+const SOURCE: &str = "cache:";
+
+impl LandingKey {
+    /// The source of its ledger entry.
+    pub fn source(&self) -> Arc<str> {
+        format!("{SOURCE}{}/{}", self.epoch, self.entry).into()
+    }
+
+    /// The landing that a bucket's ledger entry with this source is of; none if it is of none.
+    pub fn of_source(bucket: BucketKey, source: &str) -> Option<Self> {
+        let (epoch, entry) = source.strip_prefix(SOURCE)?.split_once('/')?;
+        Some(Self { bucket, epoch: Epoch(epoch.parse().ok()?), entry: entry.parse().ok()? })
+    }
+}
+
 /// A bucket's cache as the authority knows it: written only under the bucket's lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheBucket {
@@ -138,6 +165,13 @@ pub struct Accepted {
     pub units: u64,
 }
 
+impl Accepted {
+    /// What names its landing.
+    pub const fn key(&self) -> LandingKey {
+        LandingKey { bucket: self.bucket, epoch: self.epoch, entry: self.entry }
+    }
+}
+
 /// An accepted order to land. Key: (bucket, epoch, entry).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landing {
@@ -161,6 +195,17 @@ pub struct SetAside {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_landing_is_told_from_its_source() {
+        let bucket = BucketKey { pool: crate::id::PoolId(1), number: 2 };
+        let key = LandingKey { bucket, epoch: Epoch(3), entry: EntryId { millis: 4, number: 5 } };
+        assert_eq!(&*key.source(), "cache:3/4-5");
+        assert_eq!(LandingKey::of_source(bucket, &key.source()), Some(key));
+        for source in ["place", "cache:", "cache:3", "cache:x/4-5", "cache:3/4"] {
+            assert_eq!(LandingKey::of_source(bucket, source), None, "{source}");
+        }
+    }
 
     #[test]
     fn an_entry_id_is_written_as_it_is_read() {

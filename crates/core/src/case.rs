@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cache::Accepted;
 use crate::campaign::spelled;
 use crate::id::{CaseId, Operator, OrderId, PoolId};
 use crate::order::{Notice, Order};
@@ -19,6 +20,8 @@ pub enum CaseKind {
     ChargedTwice,
     /// A hold whose time is over cannot be ended: its rows contradict each other.
     HoldOverdue,
+    /// What a cache accepted cannot be read or landed: its units are settled, its buyer has no order.
+    PoisonEntry,
 }
 
 /// Whether somebody still has to act.
@@ -40,7 +43,7 @@ pub enum CaseAction {
 spelled! {
     CaseKind {
         Incarnation = "incarnation", OrderMismatch = "order_mismatch", ChargedTwice = "charged_twice",
-        HoldOverdue = "hold_overdue",
+        HoldOverdue = "hold_overdue", PoisonEntry = "poison_entry",
     }
     CaseState { Open = "open", Resolved = "resolved" }
     CaseAction { Acknowledge = "acknowledge" }
@@ -51,16 +54,18 @@ impl CaseKind {
     pub const fn halts(self) -> bool {
         match self {
             Self::Incarnation => true,
-            Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue => false,
+            Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue | Self::PoisonEntry => false,
         }
     }
 
     /// What is suggested to the person.
     pub const fn suggested(self) -> CaseAction {
         match self {
-            Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue => {
-                CaseAction::Acknowledge
-            }
+            Self::Incarnation
+            | Self::OrderMismatch
+            | Self::ChargedTwice
+            | Self::HoldOverdue
+            | Self::PoisonEntry => CaseAction::Acknowledge,
         }
     }
 
@@ -68,7 +73,11 @@ impl CaseKind {
     pub const fn allows(self, action: CaseAction) -> bool {
         match (self, action) {
             (
-                Self::Incarnation | Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue,
+                Self::Incarnation
+                | Self::OrderMismatch
+                | Self::ChargedTwice
+                | Self::HoldOverdue
+                | Self::PoisonEntry,
                 CaseAction::Acknowledge,
             ) => true,
         }
@@ -136,11 +145,22 @@ impl Case {
     /// The case of an order that cannot be ended though its time is over. Its row may not be readable, so only what
     /// the scan knows of it is told.
     pub fn hold_overdue(order: OrderId, pool: PoolId, due_at: Timestamp, why: &str, at: Timestamp) -> Self {
-        let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let evidence = format!(r#"{{"due_at":"{due_at}","why":{}}}"#, quoted(&why));
+        let evidence = format!(r#"{{"due_at":"{due_at}","why":{}}}"#, quoted(&printable(why)));
         let id = id_of(CaseKind::HoldOverdue, order);
         let open = Self::open(id, CaseKind::HoldOverdue, evidence.into(), at);
         Self { order: Some(order), pool: Some(pool), ..open }
+    }
+
+    /// The case of a stream entry that cannot be landed.
+    pub fn poison_entry(accepted: &Accepted, why: &str, at: Timestamp) -> Self {
+        let Accepted { bucket, epoch, entry, number, units } = accepted;
+        let evidence = format!(
+            r#"{{"bucket":{},"epoch":{epoch},"entry":"{entry}","number":{number},"units":{units},"why":{}}}"#,
+            bucket.number,
+            quoted(&printable(why))
+        );
+        let open = Self::open(id_of_entry(accepted), CaseKind::PoisonEntry, evidence.into(), at);
+        Self { pool: Some(bucket.pool), ..open }
     }
 
     /// A case about an order. Its id is made of the order's and the kind, so that an order has one case of
@@ -198,6 +218,7 @@ const fn id_of(kind: CaseKind, order: OrderId) -> CaseId {
         CaseKind::OrderMismatch => 1,
         CaseKind::ChargedTwice => 2,
         CaseKind::HoldOverdue => 3,
+        CaseKind::PoisonEntry => 4,
     };
     // Above the random half of an id, where ids of orders differ by the clock only.
     CaseId(order.0 ^ (mark << ORDER_CASE_SHIFT))
@@ -205,6 +226,30 @@ const fn id_of(kind: CaseKind, order: OrderId) -> CaseId {
 
 /// Where the kind stands in the id of an order's case.
 const ORDER_CASE_SHIFT: u32 = 64;
+
+/// The id of a stream entry's case, the same whoever raises it: its time, as in every id, then a hash of what names
+/// the entry (FNV-1a, which will not change).
+fn id_of_entry(accepted: &Accepted) -> CaseId {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    const TIME_SHIFT: u32 = 80;
+    let Accepted { bucket, epoch, entry, .. } = accepted;
+    let named = [
+        bucket.pool.0,
+        u128::from(bucket.number),
+        u128::from(epoch.0),
+        u128::from(entry.millis),
+        u128::from(entry.number),
+    ];
+    let bytes = named.iter().flat_map(|part| part.to_be_bytes());
+    let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    CaseId(u128::from(entry.millis) << TIME_SHIFT | hash & ((1 << TIME_SHIFT) - 1))
+}
+
+/// A text without control characters.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
 
 /// A text as JSON. Identifiers and pointers hold no control characters.
 fn quoted(text: &str) -> String {

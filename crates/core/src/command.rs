@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::approval::{Approval, ApprovalKey, DecideApproval};
 use crate::assortment::MakeUp;
+use crate::cache::{CacheBucket, Landing, SetAside, TurnEpoch};
 use crate::id::{
     Account, AdjustmentId, AttemptId, CampaignId, Location, MoveId, OrderId, OrderKey, PaymentId, PoolId,
     Provider, Sku, SweepId, TransferId,
@@ -39,6 +40,13 @@ pub enum Command {
     Import(Arc<Import>),
     /// Say what becomes of work that waits for a second person. Key: the request's.
     Decide(Arc<DecideApproval>),
+    /// Land an order that a bucket's cache has accepted. Key: (bucket, epoch, entry). An answer with an order has
+    /// landed, whatever became of it; a refusal without one left no trace. While stock is frozen nothing is due.
+    Land(Arc<Landing>),
+    /// Settle a stream entry that cannot be landed, and tell a person. Key: as a landing's.
+    SetAside(SetAside),
+    /// Turn the epoch of a bucket's cache. Every turn is absolute, so the same again changes nothing.
+    TurnEpoch(TurnEpoch),
 }
 
 /// One line of an order to place.
@@ -386,6 +394,13 @@ pub enum Outcome {
         /// Whether it was applied before.
         repeated: bool,
     },
+    /// The bucket's cache as the authority knows it now.
+    Epoch {
+        /// Its row.
+        row: CacheBucket,
+        /// Turned, or as it was.
+        how: How,
+    },
     /// A second person is asked, or has refused. Nothing moved.
     Proposed {
         /// The request.
@@ -418,6 +433,7 @@ impl Outcome {
             | Self::Adjusted { .. }
             | Self::Transferred { .. }
             | Self::Imported { .. }
+            | Self::Epoch { .. }
             | Self::Proposed { .. }
             | Self::Miss(_)
             | Self::Elsewhere(_)

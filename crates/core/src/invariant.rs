@@ -27,11 +27,13 @@ pub enum Invariant {
     UsageIsOrders,
     /// INV12: each success notice ends in exactly one disposition.
     PaymentsAccounted,
+    /// INV13: what a cache took is settled at most once, by a landing in its epoch.
+    LandingsSettleOnce,
 }
 
 impl Invariant {
     /// Every invariant, in order of its number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoOversell,
         Self::Conservation,
         Self::LedgerIsBalance,
@@ -44,6 +46,7 @@ impl Invariant {
         Self::EventsComplete,
         Self::UsageIsOrders,
         Self::PaymentsAccounted,
+        Self::LandingsSettleOnce,
     ];
 
     /// Its number in the contract.
@@ -61,6 +64,7 @@ impl Invariant {
             Self::EventsComplete => "INV10",
             Self::UsageIsOrders => "INV11",
             Self::PaymentsAccounted => "INV12",
+            Self::LandingsSettleOnce => "INV13",
         }
     }
 
@@ -79,6 +83,7 @@ impl Invariant {
             Self::EventsComplete => "events are complete",
             Self::UsageIsOrders => "usage is the orders",
             Self::PaymentsAccounted => "payments are accounted",
+            Self::LandingsSettleOnce => "landings settle once",
         }
     }
 

@@ -72,6 +72,8 @@ pub enum Refusal {
     SoldOut(Shortage),
     /// The order waited too long in the queue.
     QueueTimeout,
+    /// A cache accepted the order in an epoch that is over, and it never landed: nothing was held.
+    AdmissionLost,
     /// The order was cancelled.
     Cancelled,
     /// The order is sold.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::approval::{Approval, ApprovalKey};
+use crate::cache::{Accepted, CacheBucket, LandingKey};
 use crate::campaign::Campaign;
 use crate::case::Case;
-use crate::command::{Adjust, Command, OrderAction, Transfer};
+use crate::command::{Adjust, Command, OrderAction, Place, Transfer};
 use crate::id::{
     Account, AdjustmentId, CampaignId, EventId, ImportId, Location, OrderId, OrderKey, PaymentId, PoolId,
     Provider, Sku, TransferId,
@@ -104,6 +105,10 @@ pub struct Snapshot {
     pub approvals: BTreeMap<ApprovalKey, Arc<Approval>>,
     /// What happened to pools after the times of [`Snapshot::counts_of`].
     pub since: BTreeMap<(PoolId, Timestamp), Since>,
+    /// The caches of buckets that commands land in or turn, as the authority knows them.
+    pub caches: BTreeMap<BucketKey, CacheBucket>,
+    /// Landings that are in the ledger.
+    pub landed: BTreeSet<LandingKey>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
     pub halted: bool,
 }
@@ -114,12 +119,24 @@ impl Snapshot {
     pub fn usage_of(&self, commands: &[Command]) -> Vec<UsageKey> {
         let mut keys = Vec::new();
         for command in commands {
-            // What is queued is judged when it lands.
-            if let Command::Place(place) = command
-                && place.intake.is_none()
-            {
-                self.add_usage(&mut keys, &place.key.campaign, &place.account, &place.limit_keys);
-            }
+            let place = match command {
+                // What is queued is judged when it lands.
+                Command::Place(place) if place.intake.is_none() => &**place,
+                Command::Land(landing) => &landing.place,
+                Command::Place(_)
+                | Command::Order(_)
+                | Command::OpenPool(_)
+                | Command::ChangePool(_)
+                | Command::Adjust(_)
+                | Command::Transfer(_)
+                | Command::Sweep(_)
+                | Command::MoveUnsold(_)
+                | Command::Import(_)
+                | Command::Decide(_)
+                | Command::SetAside(_)
+                | Command::TurnEpoch(_) => continue,
+            };
+            self.add_usage(&mut keys, &place.key.campaign, &place.account, &place.limit_keys);
         }
         for order in self.orders.values() {
             self.add_usage(&mut keys, &order.key.campaign, &order.account, &order.limit_keys);
@@ -193,6 +210,10 @@ pub struct Needs<'a> {
     pub imports: BTreeSet<&'a ImportId>,
     /// Requests for a second person.
     pub approvals: BTreeSet<ApprovalKey>,
+    /// Buckets whose cache rows are read.
+    pub caches: BTreeSet<BucketKey>,
+    /// Landings looked up in the ledger.
+    pub landings: BTreeSet<LandingKey>,
 }
 
 impl<'a> Needs<'a> {
@@ -208,14 +229,10 @@ impl<'a> Needs<'a> {
         let needs = self;
         match command {
             Command::Place(place) => {
-                needs.order_keys.insert(&place.key);
-                needs.campaigns.insert(&place.key.campaign);
+                needs.add_place(place);
                 if let Some(intake) = place.intake {
                     needs.queues.insert(intake.pool);
                 }
-                needs.pools.extend(place.lines.iter().map(|line| line.pool));
-                let made_of = place.lines.iter().filter_map(|line| line.made_of.as_ref());
-                needs.pools.extend(made_of.flat_map(|made_of| made_of.pools()));
             }
             Command::Order(command) => {
                 needs.orders.insert(command.order);
@@ -256,7 +273,26 @@ impl<'a> Needs<'a> {
                 let address = |row| address_of(import, row);
                 needs.pool_addresses.extend(import.rows.iter().map(address));
             }
+            Command::Land(landing) => {
+                needs.add_place(&landing.place);
+                needs.add_accepted(&landing.accepted);
+            }
+            Command::SetAside(aside) => needs.add_accepted(&aside.accepted),
+            Command::TurnEpoch(turn) => drop(needs.caches.insert(turn.bucket)),
         }
+    }
+
+    fn add_place(&mut self, place: &'a Place) {
+        self.order_keys.insert(&place.key);
+        self.campaigns.insert(&place.key.campaign);
+        self.pools.extend(place.lines.iter().map(|line| line.pool));
+        let made_of = place.lines.iter().filter_map(|line| line.made_of.as_ref());
+        self.pools.extend(made_of.flat_map(|made_of| made_of.pools()));
+    }
+
+    fn add_accepted(&mut self, accepted: &Accepted) {
+        self.caches.insert(accepted.bucket);
+        self.landings.insert(accepted.key());
     }
 }
 
@@ -281,6 +317,22 @@ pub struct BucketChange {
     pub bucket: Bucket,
     /// The last entry that the row must have; none: it must not exist.
     pub base_seq: Option<u64>,
+}
+
+/// The row of a bucket's cache to write.
+#[derive(Debug, Clone)]
+pub struct CacheChange {
+    /// The row after the batch.
+    pub row: CacheBucket,
+    /// As it was read; none: it must not exist.
+    pub base: Option<CacheBucket>,
+}
+
+impl CacheChange {
+    /// Whether the epoch was turned, which nodes keep in their catalogs. Otherwise only entries landed.
+    pub fn is_turned(&self) -> bool {
+        self.base.as_ref().is_none_or(|base| (base.epoch, base.state) != (self.row.epoch, self.row.state))
+    }
 }
 
 /// What a decision writes, all in one transaction.
@@ -314,6 +366,8 @@ pub struct Changes {
     pub approvals: Vec<Arc<Approval>>,
     /// Requests that were decided.
     pub decided_approvals: Vec<Arc<Approval>>,
+    /// Caches whose epoch was turned or in which entries landed, ascending.
+    pub caches: Vec<CacheChange>,
 }
 
 impl Changes {
@@ -331,6 +385,7 @@ impl Changes {
             imports,
             approvals,
             decided_approvals,
+            caches,
             ..
         } = self;
         orders.is_empty()
@@ -345,10 +400,12 @@ impl Changes {
             && imports.is_empty()
             && approvals.is_empty()
             && decided_approvals.is_empty()
+            && caches.is_empty()
     }
 
-    /// Whether something changes that nodes keep in their catalogs: pools and how orders come to them.
+    /// Whether something changes that nodes keep in their catalogs: pools and how orders come to them, epochs.
     pub fn changes_catalog(&self) -> bool {
-        !(self.pools.is_empty() && self.changed_pools.is_empty() && self.weights.is_empty())
+        let is_turned = self.caches.iter().any(CacheChange::is_turned);
+        is_turned || !(self.pools.is_empty() && self.changed_pools.is_empty() && self.weights.is_empty())
     }
 }

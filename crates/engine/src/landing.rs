@@ -265,6 +265,7 @@ impl Engine {
                 | Outcome::Transferred { .. }
                 | Outcome::Imported { .. }
                 | Outcome::Proposed { .. }
+                | Outcome::Epoch { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
                 | Outcome::Outdated

@@ -341,6 +341,7 @@ impl Engine {
             | Outcome::Adjusted { .. }
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
+            | Outcome::Epoch { .. }
             | Outcome::Proposed { .. }
             | Outcome::Outdated
             | Outcome::NotDue(_)) => Ok(outcome),

@@ -213,6 +213,7 @@ impl Queues {
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
             | Outcome::Proposed { .. }
+            | Outcome::Epoch { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::Outdated

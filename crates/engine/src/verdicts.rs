@@ -201,6 +201,7 @@ fn said<'r>(
         | Refusal::QueueFull { .. }
         | Refusal::SoldOut(_)
         | Refusal::QueueTimeout
+        | Refusal::AdmissionLost
         | Refusal::Cancelled
         | Refusal::AlreadySold
         | Refusal::AlreadyReleased

@@ -109,6 +109,8 @@ crate::label! {
         QueueFull = "queue_full",
         /// Too long in the queue.
         QueueTimeout = "queue_timeout",
+        /// Accepted by a cache in an epoch that is over.
+        AdmissionLost = "admission_lost",
         /// The order was cancelled.
         Cancelled = "cancelled",
         /// It is sold.
@@ -160,6 +162,7 @@ impl From<&Refusal> for Code {
             Refusal::SoldOut(_) => Self::SoldOut,
             Refusal::QueueFull { .. } => Self::QueueFull,
             Refusal::QueueTimeout => Self::QueueTimeout,
+            Refusal::AdmissionLost => Self::AdmissionLost,
             Refusal::Cancelled => Self::Cancelled,
             Refusal::AlreadySold => Self::AlreadySold,
             Refusal::AlreadyReleased => Self::AlreadyReleased,
@@ -263,6 +266,7 @@ pub(crate) fn code_of(outcome: &Outcome) -> Option<Code> {
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)

@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
-use crate::{acts, alike, approvals, catalog, files, usage};
+use crate::{acts, alike, approvals, cache, catalog, files, usage};
 
 static INSERT_BUCKETS: Sql = Sql::new(
     "INSERT INTO bucket (pool, number, weight, available, held, sold, ledger_seq, last_at) \
@@ -273,6 +273,7 @@ impl<'a> Writes<'a> {
         for buckets in self.changed_buckets.chunks(ROWS_MAX) {
             flight.add(&UPDATE_BUCKETS, bucket_columns(buckets)?);
         }
+        cache::add_landed(&mut flight, self.changes)?;
         self.add_rest(&mut flight)?;
         // Last, with the acts: these take the one row of the authority.
         catalog::add(&mut flight, self.changes)?;

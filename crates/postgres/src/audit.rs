@@ -37,6 +37,10 @@ async fn read_all(connection: &Connection) -> Result<Report, Fault> {
     for pool in all(&pools, rows::pool).map_err(Fault::Refused)? {
         auditor.pool(&pool);
     }
+    let caches = ask(connection, "SELECT * FROM cache_bucket ORDER BY pool, number", &[], &[]).await?;
+    for row in all(&caches, rows::cache_bucket).map_err(Fault::Refused)? {
+        auditor.cache(&row);
+    }
     let buckets = ask(connection, "SELECT * FROM bucket ORDER BY pool, number", &[], &[]).await?;
     for bucket in all(&buckets, rows::bucket).map_err(Fault::Refused)? {
         auditor.bucket(&bucket);

@@ -8,7 +8,6 @@ use holdfast_store::rows::{self as row, Row, corrupt, number};
 use holdfast_store::{Act, Authority, CaseFilter, NewIncarnation, Page, ResolveCase};
 use tokio_postgres::types::Type;
 
-use crate::acts;
 use crate::call::{Work, rows};
 use crate::connection::Connection;
 use crate::error::Fault;
@@ -16,6 +15,7 @@ use crate::query::Query;
 use crate::read::View;
 use crate::row::{all, first, uuid};
 use crate::store::Inner;
+use crate::{acts, cache};
 
 fn incarnation(row: &dyn Row) -> Result<Incarnation, holdfast_store::Error> {
     row::number_id(row, "incarnation").map(Incarnation)
@@ -66,6 +66,7 @@ impl Work for NewIncarnation {
     type Output = ();
 
     async fn run(&self, connection: &Connection, inner: &Inner) -> Result<(), Fault> {
+        let open = cache::lock_open(connection).await?;
         let locked = rows(connection, "SELECT only_row FROM authority FOR UPDATE", &[], &[]).await?;
         if locked.len() != 1 {
             return Err(Fault::Refused(corrupt("the authority's row is missing")));
@@ -76,6 +77,7 @@ impl Work for NewIncarnation {
         rows(connection, sql, &[&now.0], &[Type::INT8]).await?;
         let new = uuid(self.incarnation.0);
         rows(connection, "UPDATE authority SET incarnation = $1", &[&new], &[Type::UUID]).await?;
+        cache::close_epochs(connection, &open, now).await?;
         insert(connection, &self.case_at(now)).await
     }
 }

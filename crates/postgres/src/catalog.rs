@@ -13,7 +13,6 @@ use holdfast_store::rows::{self, Row, integer, number};
 use holdfast_store::{Act, CATALOG_PAGE_MAX, CatalogChanges, Error, PoolRow, SwitchPool};
 use tokio_postgres::types::Type;
 
-use crate::acts;
 use crate::apply::{ROWS_MAX, column, count, short, try_column};
 use crate::call::{Work, rows as statement};
 use crate::connection::Connection;
@@ -24,6 +23,7 @@ use crate::read::View;
 use crate::row::{all, first, uuid};
 use crate::statement::{Sql, exactly};
 use crate::store::Inner;
+use crate::{acts, cache};
 
 /// Every row gets a version of its own, so that a page of changes may end anywhere.
 static INSERT_POOLS: Sql = Sql::new(
@@ -130,7 +130,7 @@ pub(crate) fn add<'f>(flight: &mut Flight<'f>, changes: &'f Changes) -> Result<(
         ];
         flight.add(&UPDATE_POOLS, params);
     }
-    Ok(())
+    cache::add_turned(flight, changes)
 }
 
 /// By how many the version of each row is below the last one: the first row comes first.
@@ -195,10 +195,14 @@ impl View for Since {
         let campaigns: Vec<(u64, Arc<Campaign>)> = all(&found, campaign).map_err(Fault::Refused)?;
         let found = changed("pool").rows(connection).await?;
         let pool = |row: &dyn Row| Ok((version(row)?, rows::pool(row)?));
-        let changed: Vec<(u64, Pool)> = all(&found, pool).map_err(Fault::Refused)?;
-        let (versions, pools): (Vec<u64>, Vec<Pool>) = changed.into_iter().unzip();
+        let found: Vec<(u64, Pool)> = all(&found, pool).map_err(Fault::Refused)?;
+        let (versions, pools): (Vec<u64>, Vec<Pool>) = found.into_iter().unzip();
         let pools = query::with_buckets(connection, pools).await?;
-        Ok(CatalogChanges::page(now, campaigns, versions.into_iter().zip(pools).collect()))
+        let pools = versions.into_iter().zip(pools).collect();
+        let found = changed("cache_bucket").rows(connection).await?;
+        let cache = |row: &dyn Row| Ok((version(row)?, rows::cache_bucket(row)?));
+        let caches = all(&found, cache).map_err(Fault::Refused)?;
+        Ok(CatalogChanges::page(now, campaigns, pools, caches))
     }
 }
 

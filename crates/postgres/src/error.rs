@@ -36,6 +36,8 @@ const RACED: &[&str] = &[
     "account_usage_pkey",
     "key_usage_pkey",
     "payment_pkey",
+    // The same landing by another node, which locked the bucket first.
+    "ledger_settled",
     "adjustment_pkey",
     "pool_address",
     "campaign_pkey",

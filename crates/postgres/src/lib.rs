@@ -11,6 +11,7 @@ mod apply;
 mod approvals;
 mod audit;
 mod bare;
+mod cache;
 mod call;
 mod campaign;
 mod cases;

@@ -14,6 +14,7 @@ use holdfast_store::rows::{self, Row};
 use holdfast_store::{Batch, Error};
 use tokio_postgres::types::Type;
 
+use crate::cache;
 use crate::clock::Hints;
 use crate::connection::{Connection, Mode};
 use crate::error::Fault;
@@ -170,6 +171,8 @@ struct Places {
     since: Option<usize>,
     addresses: Option<usize>,
     queues: Option<usize>,
+    caches: Option<usize>,
+    landings: Option<usize>,
     pools: Option<usize>,
     campaigns: Option<usize>,
     usage: usage::Places,
@@ -290,6 +293,12 @@ impl<'b> Loader<'b> {
             let pools = uuids(needs.queues.iter().map(|pool| pool.0));
             places.queues = Some(flight.add(&QUEUE_LENGTHS, vec![pools]));
         }
+        if !needs.caches.is_empty() {
+            places.caches = Some(cache::ask_rows(flight, &needs.caches));
+        }
+        if !needs.landings.is_empty() {
+            places.landings = Some(cache::ask_landed(flight, &needs.landings));
+        }
         if !needs.pool_addresses.is_empty() {
             let kept: BTreeSet<_> =
                 needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str()).collect();
@@ -349,6 +358,9 @@ impl<'b> Loader<'b> {
         let length =
             |row: &dyn Row| Ok((PoolId(rows::number_id(row, "pool")?), rows::number(row, "length")?));
         rows.queue_lengths.extend(all(at(places.queues), length)?);
+        let caches = all(at(places.caches), rows::cache_bucket)?.into_iter();
+        rows.caches.extend(caches.map(|row| (row.key, row)));
+        rows.landed.extend(all(at(places.landings), rows::landing_key)?);
         for pool in all(at(places.addresses), rows::pool)? {
             let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
             rows.pool_addresses.insert(address, pool.id);

@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V8__files", include_str!("../migrations/V8__files.sql")),
     ("V9__approvals", include_str!("../migrations/V9__approvals.sql")),
     ("V10__places", include_str!("../migrations/V10__places.sql")),
+    ("V11__cache", include_str!("../migrations/V11__cache.sql")),
 ];
 
 /// How long a node waits for another one that migrates.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
+use holdfast_core::cache::{CacheBucket, LandingKey};
 use holdfast_core::campaign::{Campaign, Switch};
 use holdfast_core::case::Case;
 use holdfast_core::command::How;
@@ -18,10 +19,10 @@ use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
-    Clock, Committed, CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal,
-    KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
-    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
-    SwitchCampaign, SwitchPool, page_of,
+    Clock, Committed, CreateKey, Credits, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId,
+    KeyRefusal, KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page,
+    PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement,
+    Store, SwitchCampaign, SwitchPool, page_of,
 };
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
@@ -35,7 +36,9 @@ use crate::pools::Pools;
 use crate::row::{all, first, uuid};
 use crate::sweep::{Swept, sweep};
 use crate::threads::Threads;
-use crate::{acts, approvals, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls};
+use crate::{
+    acts, approvals, cache, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls,
+};
 
 /// Most ledger entries of one order that are explained.
 const EXPLAINED_MAX: usize = 100_000;
@@ -350,6 +353,25 @@ impl Store for PostgresStore {
 
     async fn queues(&self, page: Page<BucketKey>) -> Result<Vec<BucketKey>, Error> {
         self.inner.read(queue::Queues(page)).await
+    }
+
+    async fn cache_buckets(&self, page: Page<BucketKey>) -> Result<(Vec<CacheBucket>, bool), Error> {
+        let found = self.inner.read(cache::list(&page)).await?;
+        Ok(page_of(all(&found, holdfast_store::rows::cache_bucket)?, page.limit))
+    }
+
+    async fn cache_bucket(&self, bucket: BucketKey) -> Result<Option<CacheBucket>, Error> {
+        first(&self.inner.read(cache::find(bucket)).await?, holdfast_store::rows::cache_bucket)
+    }
+
+    async fn credits(&self, bucket: BucketKey, after: u64, entries_max: u32) -> Result<Credits, Error> {
+        let found = self.inner.read(cache::credits(bucket, after, entries_max)?).await?;
+        let credits = first(&found, holdfast_store::rows::credits)?;
+        credits.ok_or_else(|| holdfast_store::rows::corrupt("a sum without a row"))
+    }
+
+    async fn landed(&self, key: LandingKey) -> Result<Option<Entry>, Error> {
+        first(&self.inner.read(cache::landed(key)).await?, holdfast_store::rows::entry)
     }
 
     async fn take_lease(&self, lease: Lease) -> Result<bool, Error> {

@@ -127,8 +127,14 @@ impl Target {
 
     /// Makes it the same authority, and commits.
     pub async fn finish(self, incarnation: Incarnation, starts: i64) -> Result<(), Error> {
+        // A cache is of the authority that it took from: none moves with it.
+        let closed = "UPDATE cache_bucket SET state = 'closed'";
+        self.connection.rows_typed(closed, &[], &[]).await.store()?;
         let sql = "UPDATE authority SET incarnation = $1, starts = starts + $2, \
-                   acts = (SELECT coalesce(max(id), 0) FROM operator_action)";
+                   acts = (SELECT coalesce(max(id), 0) FROM operator_action), catalog_version = greatest(\
+                   catalog_version, (SELECT coalesce(max(catalog_version), 0) FROM campaign), \
+                   (SELECT coalesce(max(catalog_version), 0) FROM pool), \
+                   (SELECT coalesce(max(catalog_version), 0) FROM cache_bucket))";
         let types = [Type::UUID, Type::INT8];
         self.connection.rows_typed(sql, &[&uuid(incarnation.0), &starts], &types).await.store()?;
         self.connection.commit().await.store()

@@ -54,6 +54,7 @@ impl OrderAnswer {
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
             | Outcome::Proposed { .. }
+            | Outcome::Epoch { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::Outdated

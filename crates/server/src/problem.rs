@@ -233,6 +233,7 @@ const fn code_of(refusal: &Refusal) -> Code {
         Refusal::KeyLimit(..) | Refusal::KeyOpenHolds(..) => Code::KeyLimit,
         Refusal::SoldOut(_) => Code::SoldOut,
         Refusal::QueueTimeout => Code::QueueTimeout,
+        Refusal::AdmissionLost => Code::AdmissionLost,
         Refusal::Cancelled => Code::Cancelled,
         Refusal::AlreadySold => Code::AlreadySold,
         Refusal::AlreadyReleased => Code::AlreadyReleased,
@@ -342,6 +343,7 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen
         | Refusal::QueueTimeout
+        | Refusal::AdmissionLost
         | Refusal::Cancelled
         | Refusal::AlreadySold
         | Refusal::AlreadyReleased
@@ -405,6 +407,7 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         | Refusal::AccountOpenHolds { .. }
         | Refusal::QueueFull { .. }
         | Refusal::QueueTimeout
+        | Refusal::AdmissionLost
         | Refusal::Cancelled
         | Refusal::AlreadySold
         | Refusal::AlreadyReleased

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Params, params};
 
 use crate::codec::bytes;
 use crate::error::Driver;
-use crate::{approvals, cases, catalog, files};
+use crate::{approvals, cache, cases, catalog, files};
 
 /// Writes every change of a batch.
 pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
@@ -34,6 +34,9 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
     }
     for change in &changes.buckets {
         write_bucket(db, change)?;
+    }
+    for change in &changes.caches {
+        cache::write(db, change)?;
     }
     for (key, usage) in &changes.usage {
         write_usage(db, key, *usage)?;

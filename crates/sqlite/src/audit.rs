@@ -26,6 +26,9 @@ fn read_all(db: &Connection) -> Result<Report, Error> {
     for pool in many(db, "SELECT * FROM pool ORDER BY id", params![], rows::pool)? {
         auditor.pool(&pool);
     }
+    for row in many(db, "SELECT * FROM cache_bucket ORDER BY pool, number", params![], rows::cache_bucket)? {
+        auditor.cache(&row);
+    }
     let mut of_bucket =
         db.prepare("SELECT * FROM ledger WHERE pool = ?1 AND bucket = ?2 ORDER BY seq").store()?;
     for bucket in many(db, "SELECT * FROM bucket ORDER BY pool, number", params![], rows::bucket)? {

@@ -8,11 +8,11 @@ use holdfast_store::rows::{self, Row, corrupt, number};
 use holdfast_store::{Act, Authority, CaseFilter, Error, NewIncarnation, Page, ResolveCase, page_of};
 use rusqlite::{Connection, params};
 
-use crate::acts;
 use crate::codec::bytes;
 use crate::error::Driver;
 use crate::load::{many, one};
 use crate::query::{Query, blob, text};
+use crate::{acts, cache};
 
 /// Whether an open case stops all sales. Read by every batch: one look into a small index.
 pub(crate) fn halted(db: &Connection) -> Result<bool, Error> {
@@ -57,6 +57,7 @@ pub(crate) fn begin_incarnation(
         return Err(corrupt("the authority's row is missing"));
     }
     db.execute("UPDATE authority SET incarnation = ?1", [bytes(begin.incarnation.0)]).store()?;
+    cache::close_epochs(db, now)?;
     open(db, &begin.case_at(now))
 }
 

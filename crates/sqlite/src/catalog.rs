@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdfast_core::cache::CacheBucket;
 use holdfast_core::campaign::Campaign;
 use holdfast_store::rows::{self, Row, corrupt, integer, number};
 use holdfast_store::{CATALOG_PAGE_MAX, CatalogChanges, Error, PoolRow};
@@ -32,7 +33,10 @@ pub(crate) fn changes(db: &Connection, since: Option<u64>) -> Result<CatalogChan
     let sql = "SELECT * FROM pool WHERE catalog_version > ?1 ORDER BY catalog_version LIMIT ?2";
     let pools: Vec<(u64, PoolRow)> =
         many(db, sql, after, |row| Ok((version(row)?, query::with_buckets(db, rows::pool(row)?)?)))?;
-    Ok(CatalogChanges::page(now, campaigns, pools))
+    let sql = "SELECT * FROM cache_bucket WHERE catalog_version > ?1 ORDER BY catalog_version LIMIT ?2";
+    let caches: Vec<(u64, CacheBucket)> =
+        many(db, sql, after, |row| Ok((version(row)?, rows::cache_bucket(row)?)))?;
+    Ok(CatalogChanges::page(now, campaigns, pools, caches))
 }
 
 fn version(row: &dyn Row) -> Result<u64, Error> {

@@ -7,6 +7,7 @@ mod approvals;
 mod audit;
 mod backup;
 mod bare;
+mod cache;
 mod campaign;
 mod cases;
 mod catalog;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
+use holdfast_core::cache::{CacheBucket, LandingKey};
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
 use holdfast_core::command::How;
@@ -19,10 +20,10 @@ use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
-    Clock, Committed, CreateKey, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId, KeyRefusal,
-    KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
-    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
-    SwitchCampaign, SwitchPool, SystemClock,
+    Clock, Committed, CreateKey, Credits, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId,
+    KeyRefusal, KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page,
+    PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement,
+    Store, SwitchCampaign, SwitchPool, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -31,7 +32,9 @@ use crate::error::Driver;
 use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
-use crate::{acts, approvals, audit, campaign, cases, catalog, keys, migrate, query, queue, settlement};
+use crate::{
+    acts, approvals, audit, cache, campaign, cases, catalog, keys, migrate, query, queue, settlement,
+};
 
 /// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
 pub(crate) const SQLITE_VERSION_MIN: i32 = 3_051_003;
@@ -351,6 +354,22 @@ impl Store for SqliteStore {
 
     async fn queues(&self, page: Page<BucketKey>) -> Result<Vec<BucketKey>, Error> {
         self.readers.read(move |db| queue::queues(db, &page)).await
+    }
+
+    async fn cache_buckets(&self, page: Page<BucketKey>) -> Result<(Vec<CacheBucket>, bool), Error> {
+        self.readers.read(move |db| cache::list(db, &page)).await
+    }
+
+    async fn cache_bucket(&self, bucket: BucketKey) -> Result<Option<CacheBucket>, Error> {
+        self.readers.read(move |db| cache::find(db, bucket)).await
+    }
+
+    async fn credits(&self, bucket: BucketKey, after: u64, entries_max: u32) -> Result<Credits, Error> {
+        self.readers.read(move |db| cache::credits(db, bucket, after, entries_max)).await
+    }
+
+    async fn landed(&self, key: LandingKey) -> Result<Option<Entry>, Error> {
+        self.readers.read(move |db| cache::landed(db, key)).await
     }
 
     async fn take_lease(&self, lease: Lease) -> Result<bool, Error> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use holdfast_core::approval::{Approval, DecideApproval, Proposal};
 use holdfast_core::assortment::AssortmentChange;
+use holdfast_core::cache::Turn;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::{
     AdjustmentKind, ChangePool, Command, How, OrderAction, OrderCommand, Outcome, Signed, Via,
@@ -175,6 +176,7 @@ impl Act {
             Outcome::Refused { .. }
             | Outcome::Pool { .. }
             | Outcome::Imported { .. }
+            | Outcome::Epoch { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::Outdated
@@ -245,6 +247,10 @@ impl Act {
                 Command::Adjust(_) | Command::Transfer(_) | Command::Order(_),
                 Outcome::Proposed { approval, repeated: false },
             ) => Some(Self::of_request(approval)),
+            (Command::TurnEpoch(turn), Outcome::Epoch { row, how: How::Created | How::Changed }) => {
+                let detail = format!("bucket {}, epoch {}", row.key.number, row.epoch);
+                Some(Self::of_pool(row.key.pool, turned(&turn.turn), detail, &turn.signed))
+            }
             (Command::Decide(decide), outcome) => Self::of_decision(decide, outcome),
             (Command::Import(import), Outcome::Imported { counts, repeated: false, .. })
                 if !import.dry_run =>
@@ -266,7 +272,10 @@ impl Act {
                 | Command::Transfer(_)
                 | Command::Sweep(_)
                 | Command::MoveUnsold(_)
-                | Command::Import(_),
+                | Command::Import(_)
+                | Command::Land(_)
+                | Command::SetAside(_)
+                | Command::TurnEpoch(_),
                 _,
             ) => None,
         }
@@ -296,6 +305,15 @@ fn told(change: &ChangePool) -> String {
         cache_fallback.map(|fallback| format!("cache_fallback {}", fallback.as_str())),
     ];
     named.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The word for a turn of an epoch.
+const fn turned(turn: &Turn) -> &'static str {
+    match turn {
+        Turn::Open { .. } => "open_epoch",
+        Turn::Drain => "drain_epoch",
+        Turn::Close => "close_epoch",
+    }
 }
 
 /// The word for what only operators do to orders.

@@ -1,7 +1,8 @@
-//! The catalog: campaigns, and pools with how orders come to them. Nodes keep it and ask what changed.
+//! The catalog: campaigns, pools with how orders come to them, and the epochs of caches. Nodes keep it and ask what changed.
 
 use std::sync::Arc;
 
+use holdfast_core::cache::CacheBucket;
 use holdfast_core::campaign::Campaign;
 
 use crate::read::PoolRow;
@@ -18,6 +19,8 @@ pub struct CatalogChanges {
     pub campaigns: Vec<Arc<Campaign>>,
     /// Pools as they are now, with their buckets.
     pub pools: Vec<PoolRow>,
+    /// Caches whose epoch was turned, as they are now. What landed in them meanwhile is no change.
+    pub caches: Vec<CacheBucket>,
     /// Whether there is more to ask for, from `version` on.
     pub more: bool,
 }
@@ -25,9 +28,15 @@ pub struct CatalogChanges {
 impl CatalogChanges {
     /// A page of rows that changed, each with its own version. `version` is the catalog's, read before them.
     /// Of each kind at least the first [`CATALOG_PAGE_MAX`] + 1 are given, in order of versions.
-    pub fn page(version: u64, campaigns: Vec<(u64, Arc<Campaign>)>, pools: Vec<(u64, PoolRow)>) -> Self {
-        let mut versions: Vec<u64> =
-            campaigns.iter().map(|(at, _)| *at).chain(pools.iter().map(|(at, _)| *at)).collect();
+    pub fn page(
+        version: u64,
+        campaigns: Vec<(u64, Arc<Campaign>)>,
+        pools: Vec<(u64, PoolRow)>,
+        caches: Vec<(u64, CacheBucket)>,
+    ) -> Self {
+        let mut versions: Vec<u64> = campaigns.iter().map(|(at, _)| *at).collect();
+        versions.extend(pools.iter().map(|(at, _)| *at));
+        versions.extend(caches.iter().map(|(at, _)| *at));
         versions.sort_unstable();
         let more = versions.len() > CATALOG_PAGE_MAX;
         versions.truncate(CATALOG_PAGE_MAX);
@@ -36,6 +45,7 @@ impl CatalogChanges {
             // What changed after the version was read is told again: better twice than never.
             version: if more { last } else { version },
             campaigns: campaigns.into_iter().filter(|(at, _)| *at <= last).map(|(_, row)| row).collect(),
+            caches: caches.into_iter().filter(|(at, _)| *at <= last).map(|(_, row)| row).collect(),
             pools: pools.into_iter().filter(|(at, _)| *at <= last).map(|(_, row)| row).collect(),
             more,
         }

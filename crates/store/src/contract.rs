@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
+use holdfast_core::cache::{CacheBucket, LandingKey};
 use holdfast_core::campaign::{Campaign, Policy, Switch, Switches};
 use holdfast_core::case::Case;
 use holdfast_core::command::{Command, How, Outcome, Via};
@@ -21,6 +22,7 @@ use crate::acts::{ActFilter, ActId, ActRow};
 use crate::approvals::ApprovalFilter;
 use crate::assortment::PutAssortment;
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
+use crate::cache::Credits;
 use crate::catalog::CatalogChanges;
 use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
@@ -203,8 +205,8 @@ pub trait Store: Send + Sync + 'static {
     /// Which authority this is, and how far its ledger has come.
     async fn authority(&self) -> Result<Authority, Error>;
 
-    /// Begins a new incarnation and opens the case that stops all sales, in one transaction. When it
-    /// returns, nothing is placed until the case is resolved.
+    /// Begins a new incarnation, closes the epoch of every cache and opens the case that stops all sales, in one
+    /// transaction. When it returns, nothing is placed until the case is resolved.
     async fn begin_incarnation(&self, begin: NewIncarnation) -> Result<(), Error>;
 
     /// Cases in order of their ids.
@@ -217,8 +219,8 @@ pub trait Store: Send + Sync + 'static {
     async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error>;
 
     /// What changed since a version of the catalog, oldest first; nothing if none is named: then only which
-    /// version it has now. Every write of a campaign or a pool, but not of its balances, gives the row the
-    /// next version in its own transaction. A small read where nothing changed: every node asks several times
+    /// version it has now. Every write of a campaign or a pool, but not of its balances, and every turn of an
+    /// epoch gives the row the next version in its own transaction. A small read where nothing changed: every node asks several times
     /// a second.
     async fn catalog(&self, since: Option<u64>) -> Result<CatalogChanges, Error>;
 
@@ -292,6 +294,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Buckets in whose queue somebody waits, ascending.
     async fn queues(&self, page: Page<BucketKey>) -> Result<Vec<BucketKey>, Error>;
+
+    /// Caches of buckets that ever had an epoch, in order of their buckets.
+    async fn cache_buckets(&self, page: Page<BucketKey>) -> Result<(Vec<CacheBucket>, bool), Error>;
+
+    /// The cache of a bucket; none if it never had an epoch.
+    async fn cache_bucket(&self, bucket: BucketKey) -> Result<Option<CacheBucket>, Error>;
+
+    /// What a bucket's entries after a position credit its cache with, of so many entries at most.
+    async fn credits(&self, bucket: BucketKey, after: u64, entries_max: u32) -> Result<Credits, Error>;
+
+    /// The ledger entry of a landing; none if it has not landed.
+    async fn landed(&self, key: LandingKey) -> Result<Option<Entry>, Error>;
 
     /// Takes or renews a lease; whether the holder has it now.
     async fn take_lease(&self, lease: Lease) -> Result<bool, Error>;

@@ -9,6 +9,7 @@ mod approvals;
 mod assortment;
 mod authority;
 mod bare;
+mod cache;
 mod catalog;
 mod clock;
 #[cfg(feature = "conformance")]
@@ -38,6 +39,7 @@ pub use approvals::ApprovalFilter;
 pub use assortment::PutAssortment;
 pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 pub use bare::BareHold;
+pub use cache::Credits;
 pub use catalog::{CATALOG_PAGE_MAX, CatalogChanges};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{Balance, Batch, Committed, PutCampaign, Store, SwitchCampaign, SwitchPool};

@@ -1,6 +1,7 @@
 //! A store in memory, with faults on request: what the suite is checked against and the engine's tests run on.
 
 mod audit;
+mod cache;
 mod cases;
 mod catalog;
 mod commit;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use holdfast_core::approval::{Approval, ApprovalKey};
 use holdfast_core::audit::Report;
+use holdfast_core::cache::{CacheBucket, LandingKey};
 use holdfast_core::campaign::Campaign;
 use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command, How, Transfer};
@@ -34,10 +36,11 @@ use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use tokio::sync::Notify;
 
-use crate::acts::{About, Act, ActFilter, ActId, ActRow};
+use crate::acts::{Act, ActFilter, ActId, ActRow};
 use crate::approvals::ApprovalFilter;
 use crate::assortment::PutAssortment;
 use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
+use crate::cache::Credits;
 use crate::catalog::CatalogChanges;
 use crate::clock::Clock;
 use crate::contract::{Balance, Batch, Committed, PutCampaign, Store, SwitchCampaign, SwitchPool};
@@ -78,6 +81,7 @@ struct Rows {
     transfers: BTreeMap<TransferId, Transfer>,
     imports: BTreeMap<ImportId, Imported>,
     approvals: BTreeMap<ApprovalKey, Arc<Approval>>,
+    caches: BTreeMap<BucketKey, CacheBucket>,
     catalog: catalog::Versions,
     trail: trail::Trail,
     own: cases::Own,
@@ -146,15 +150,6 @@ impl Rows {
             }
         }
         totals
-    }
-
-    fn record(&mut self, act: &Act, now: Timestamp) {
-        let campaign = match &act.about {
-            About::Campaign(id) | About::Order(_, id) => Some(id.clone()),
-            About::Pool(id) => self.pools.get(id).map(|pool| pool.campaign.clone()),
-            About::Case(_) | About::Key(_) => None,
-        };
-        self.trail.record(act, campaign, now);
     }
 
     fn buckets_of(&self, pool: PoolId) -> Vec<Bucket> {
@@ -303,7 +298,7 @@ impl Store for ModelStore {
 
     async fn begin_incarnation(&self, begin: NewIncarnation) -> Result<(), Error> {
         let now = self.clock.now();
-        self.rows().own.begin(&begin, now);
+        self.rows().begin_incarnation(&begin, now);
         Ok(())
     }
 
@@ -440,6 +435,22 @@ impl Store for ModelStore {
 
     async fn queues(&self, page: Page<BucketKey>) -> Result<Vec<BucketKey>, Error> {
         Ok(self.rows().queues(&page))
+    }
+
+    async fn cache_buckets(&self, page: Page<BucketKey>) -> Result<(Vec<CacheBucket>, bool), Error> {
+        Ok(self.rows().cache_buckets(&page))
+    }
+
+    async fn cache_bucket(&self, bucket: BucketKey) -> Result<Option<CacheBucket>, Error> {
+        Ok(self.rows().caches.get(&bucket).cloned())
+    }
+
+    async fn credits(&self, bucket: BucketKey, after: u64, entries_max: u32) -> Result<Credits, Error> {
+        Ok(self.rows().credits(bucket, after, entries_max))
+    }
+
+    async fn landed(&self, key: LandingKey) -> Result<Option<Entry>, Error> {
+        Ok(self.rows().landed(key))
     }
 
     async fn take_lease(&self, lease: Lease) -> Result<bool, Error> {

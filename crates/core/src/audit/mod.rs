@@ -1,15 +1,17 @@
 //! The audit: reads every row of an authority once and checks the invariants. It shares no arithmetic
 //! with [`crate::decide`]; what a commit did is judged from the rows alone.
 //!
-//! Rows are fed in this order: campaigns, pools, then each bucket followed by its entries in sequence,
+//! Rows are fed in this order: campaigns, pools, caches, then each bucket followed by its entries in sequence,
 //! then each order with its own entries in (bucket, sequence) order, then usage and payments.
 
+mod cache;
 mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use crate::cache::CacheBucket;
 use crate::campaign::{Campaign, Policy};
 use crate::id::{CampaignId, Location, OrderId, PoolId, Sku};
 use crate::invariant::{Breach, Invariant};
@@ -95,6 +97,8 @@ pub struct Auditor {
     usage: BTreeMap<UsageKey, Usage>,
     events: BTreeMap<OrderId, i64>,
     transfers: BTreeMap<TransferKey, Moved>,
+    caches: BTreeMap<BucketKey, CacheBucket>,
+    settled: cache::Settled,
 }
 
 /// What the entries of one transfer have in common: source, business number, and the time of their one
@@ -250,6 +254,7 @@ impl Auditor {
             let key = (Arc::clone(&entry.source), Arc::clone(&entry.business_no), entry.at);
             self.transfers.entry(key).or_default().add(entry);
         }
+        self.settles(entry, sums.available);
         self.current = Some((bucket, sums));
     }
 
@@ -269,6 +274,7 @@ impl Auditor {
         if sums.supply != units {
             self.bucket_breach(bucket.key, Invariant::Conservation, sums.supply, units);
         }
+        self.end_settled(bucket.key);
         self.balances.insert(bucket.key, (row.1, row.2));
         match self.pools.get(&bucket.key.pool).and_then(|at| self.report.pools.get_mut(*at)) {
             Some(figures) => {
@@ -343,6 +349,7 @@ impl Auditor {
     /// What was found.
     pub fn finish(mut self) -> Report {
         self.end_bucket();
+        self.end_caches();
         let left = std::mem::take(&mut self.usage);
         for (key, usage) in left.into_iter().filter(|(_, usage)| *usage != Usage::default()) {
             self.breach(Invariant::UsageIsOrders, name_of(&key), format!("{usage:?}"), "no row");

@@ -95,6 +95,7 @@ pub(crate) fn reason_of(refusal: &Refusal) -> (Reason, Option<Shortage>) {
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen
         | Refusal::QueueFull { .. }
+        | Refusal::AdmissionLost
         | Refusal::AlreadySold
         | Refusal::AlreadyReleased
         | Refusal::AlreadyFailed

@@ -91,7 +91,10 @@ impl Working {
             | Command::Sweep(_)
             | Command::MoveUnsold(_)
             | Command::Import(_)
-            | Command::Decide(_) => None,
+            | Command::Decide(_)
+            | Command::Land(_)
+            | Command::SetAside(_)
+            | Command::TurnEpoch(_) => None,
         }
     }
 

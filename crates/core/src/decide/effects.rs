@@ -330,6 +330,7 @@ pub(super) fn note(command: &OrderCommand, step: &Step) -> Note {
         source,
         actor: Arc::clone(&command.signed.actor),
         reason: Arc::clone(&command.signed.reason),
+        settles: None,
     }
 }
 

@@ -200,7 +200,13 @@ fn note(import: &Import, action: Action, told: Option<&str>) -> Note {
         Some(told) if import.signed.reason.is_empty() => Arc::from(told),
         Some(told) => format!("{}: {told}", import.signed.reason).into(),
     };
-    Note { action, source: Arc::from("import"), actor: Arc::clone(&import.signed.actor), reason }
+    Note {
+        action,
+        source: Arc::from("import"),
+        actor: Arc::clone(&import.signed.actor),
+        reason,
+        settles: None,
+    }
 }
 
 fn counted(import: &Import, rows: &[RowReport]) -> ImportCounts {

@@ -6,6 +6,7 @@
 
 mod allocate;
 mod approval;
+mod cache;
 mod effects;
 mod facts;
 mod import;
@@ -24,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::approval::Approval;
+use crate::cache::CacheBucket;
 use crate::campaign::{Campaign, Policy};
 use crate::case::Case;
 use crate::command::{Adjust, Command, Outcome, Transfer};
@@ -33,7 +35,7 @@ use crate::ledger::{Action, Entry};
 use crate::limit::limited_of;
 use crate::order::{Order, State, Usage};
 use crate::refusal::Refusal;
-use crate::snapshot::{BucketChange, Changes, OrderChange, PaymentRow, Snapshot, UsageKey};
+use crate::snapshot::{BucketChange, CacheChange, Changes, OrderChange, PaymentRow, Snapshot, UsageKey};
 use crate::stock::{Bucket, BucketKey, Delta};
 use crate::time::Timestamp;
 
@@ -74,6 +76,17 @@ pub(crate) struct Note {
     pub(crate) source: Arc<str>,
     pub(crate) actor: Arc<str>,
     pub(crate) reason: Arc<str>,
+    /// What it settles of a cache, at one of the buckets.
+    pub(crate) settles: Option<Settles>,
+}
+
+/// Units that a cache took and that one entry accounts for.
+#[derive(Clone, Copy)]
+pub(crate) struct Settles {
+    pub(crate) bucket: BucketKey,
+    pub(crate) units: u64,
+    /// The order that the entry is about, where it carries no event of it.
+    pub(crate) order: Option<OrderId>,
 }
 
 pub(crate) type Deltas = BTreeMap<BucketKey, Delta>;
@@ -98,6 +111,8 @@ pub(crate) struct Working {
     new_imports: Vec<Imported>,
     new_approvals: Vec<Arc<Approval>>,
     decided_approvals: Vec<Arc<Approval>>,
+    /// Cache rows as they were read; none: they did not exist.
+    base_caches: BTreeMap<BucketKey, Option<CacheBucket>>,
 }
 
 impl Working {
@@ -119,6 +134,7 @@ impl Working {
             new_imports: Vec::new(),
             new_approvals: Vec::new(),
             decided_approvals: Vec::new(),
+            base_caches: BTreeMap::new(),
         }
     }
 
@@ -142,11 +158,14 @@ impl Working {
             Command::MoveUnsold(unsold) => self.move_unsold(unsold),
             Command::Import(import) => self.import(import),
             Command::Decide(decide) => self.decide_approval(decide),
+            Command::Land(landing) => self.land_accepted(landing),
+            Command::SetAside(aside) => self.set_aside(aside),
+            Command::TurnEpoch(turn) => self.turn_epoch(turn),
         }
     }
 
     fn into_changes(self) -> Changes {
-        let Self { rows, base_orders, base_buckets, dirty_usage, new_pools, .. } = self;
+        let Self { rows, base_orders, base_buckets, base_caches, dirty_usage, new_pools, .. } = self;
         let pools = |ids: BTreeSet<PoolId>| {
             ids.iter().filter_map(|id| rows.pools.get(id).cloned()).collect::<Vec<_>>()
         };
@@ -183,6 +202,10 @@ impl Working {
             imports: self.new_imports,
             approvals: self.new_approvals,
             decided_approvals: self.decided_approvals,
+            caches: base_caches
+                .into_iter()
+                .filter_map(|(key, base)| Some(CacheChange { row: rows.caches.get(&key)?.clone(), base }))
+                .collect(),
         }
     }
 
@@ -240,19 +263,21 @@ impl Working {
         let after = self.balances_after(deltas)?;
         for (bucket, delta) in after.into_iter().zip(deltas.values()) {
             let carried = event.filter(|event| event.home == bucket.key);
+            let settles = note.settles.filter(|settles| settles.bucket == bucket.key);
+            let moves = *delta != Delta::default() || settles.is_some();
             self.entries.push(Entry {
                 bucket: bucket.key,
                 seq: bucket.ledger_seq,
                 at: self.now,
-                order_id: event.map(|event| event.order),
+                order_id: event.map(|event| event.order).or(settles.and_then(|settles| settles.order)),
                 business_no: Arc::clone(business_no),
-                action: if event.is_some() && *delta == Delta::default() && !told_by_event(note.action) {
+                action: if event.is_some() && !moves && !told_by_event(note.action) {
                     Action::OrderEvent
                 } else {
                     note.action
                 },
                 delta: *delta,
-                settled: 0,
+                settled: settles.map_or(0, |settles| settles.units),
                 from_state: carried.and_then(|event| event.from),
                 to_state: carried.map(|event| event.to),
                 order_version: carried.map(|event| event.version),
@@ -298,6 +323,8 @@ impl Working {
     }
 
     fn store_row(&mut self, before: Option<&Arc<Order>>, after: Order) -> Arc<Order> {
+        // What a cache accepted was queued there and never stored so.
+        let before = before.filter(|order| self.rows.orders.contains_key(&order.id));
         if before.is_some_and(|order| order.state == State::Queued)
             && after.state != State::Queued
             && let Some(length) = after.home.and_then(|home| self.rows.queue_lengths.get_mut(&home.pool))

@@ -63,6 +63,7 @@ impl Working {
             source: Arc::from("place"),
             actor: Arc::from("buyer"),
             reason: Arc::from(""),
+            settles: None,
         };
         match self.store_event(None, order, deltas, &note) {
             Ok(order) => created(order),
@@ -89,7 +90,7 @@ impl Working {
 
     /// A number that comes again with other content while its order has stock is a case: two purchases may
     /// go by one number.
-    fn mind_mismatch(&mut self, outcome: &Outcome) {
+    pub(super) fn mind_mismatch(&mut self, outcome: &Outcome) {
         if let Outcome::Refused { refusal: Refusal::OrderMismatch(fields), order: Some(order), .. } = outcome
             && order.has_stock()
         {
@@ -144,11 +145,11 @@ pub(super) fn opens_hold(policy: &Policy) -> bool {
     policy.capture == Capture::Hold
 }
 
-fn created(order: Arc<Order>) -> Outcome {
+pub(super) fn created(order: Arc<Order>) -> Outcome {
     Outcome::Order { order, how: How::Created, disposition: None }
 }
 
-fn new_order(place: &Place, hold_seconds: u32, now: Timestamp) -> Order {
+pub(super) fn new_order(place: &Place, hold_seconds: u32, now: Timestamp) -> Order {
     Order {
         id: place.id,
         key: place.key.clone(),

@@ -226,6 +226,7 @@ impl Working {
                     source: source.into(),
                     actor: Arc::clone(&by.actor),
                     reason: Arc::clone(&by.reason),
+                    settles: None,
                 };
                 self.post(&Deltas::from([(key, Delta::supply(delta))]), &note, business_no, None)?;
             }

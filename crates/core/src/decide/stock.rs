@@ -77,6 +77,7 @@ impl Working {
             source: Arc::from("pool"),
             actor: Arc::clone(&by.actor),
             reason: Arc::clone(&by.reason),
+            settles: None,
         };
         self.post(&deltas, &note, &Arc::from(pool.sku.as_str()), None)
     }
@@ -117,6 +118,7 @@ impl Working {
             source: Arc::from("adjustment"),
             actor: Arc::clone(&adjust.signed.actor),
             reason: Arc::clone(&adjust.signed.reason),
+            settles: None,
         };
         let business_no = Arc::from(adjust.adjustment_id.as_str());
         match self.post(&deltas, &note, &business_no, None) {

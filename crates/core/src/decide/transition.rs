@@ -233,7 +233,7 @@ impl Working {
     }
 
     /// Moves the order's stock in its lines, and works out what its buckets give and take.
-    fn move_stock(
+    pub(super) fn move_stock(
         &self,
         after: &mut Order,
         command: &OrderCommand,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::audit::{Auditor, Report};
+use holdfast_core::cache::{CacheBucket, LandingKey};
 use holdfast_core::campaign::{Campaign, Policy, Switches};
 use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command, How, OpenPool, Outcome, Transfer};
@@ -40,6 +41,7 @@ pub(crate) struct Authority {
     pub(crate) adjustments: BTreeMap<AdjustmentId, Adjust>,
     pub(crate) cases: BTreeMap<CaseId, Case>,
     pub(crate) transfers: BTreeMap<TransferId, Transfer>,
+    pub(crate) caches: BTreeMap<BucketKey, CacheBucket>,
 }
 
 impl Authority {
@@ -71,6 +73,7 @@ impl Authority {
             adjustments: BTreeMap::new(),
             cases: BTreeMap::new(),
             transfers: BTreeMap::new(),
+            caches: BTreeMap::new(),
         }
     }
 
@@ -177,6 +180,11 @@ impl Authority {
         snapshot.adjustments = needs.adjustments.iter().filter_map(known).collect();
         let known = |id: &&TransferId| self.transfers.get(*id).map(|row| ((*id).clone(), row.clone()));
         snapshot.transfers = needs.transfers.iter().filter_map(known).collect();
+        let known = |key: &BucketKey| self.caches.get(key).map(|row| (*key, row.clone()));
+        snapshot.caches = needs.caches.iter().filter_map(known).collect();
+        let settling = self.entries.values().flatten().filter(|entry| entry.settled > 0);
+        let known = settling.filter_map(|entry| LandingKey::of_source(entry.bucket, &entry.source));
+        snapshot.landed = known.filter(|key| needs.landings.contains(key)).collect();
         snapshot
     }
 
@@ -237,6 +245,11 @@ impl Authority {
         for row in changes.transfers {
             assert!(self.transfers.insert(row.transfer_id.clone(), row).is_none(), "one row a transfer");
         }
+        for change in changes.caches {
+            assert!(locked.contains(&change.row.key), "a cache row is written under its bucket's lock");
+            let before = self.caches.insert(change.row.key, change.row);
+            assert_eq!(before, change.base, "the cache row is as it was read");
+        }
     }
 
     /// Reads every row as `verify` does.
@@ -244,6 +257,7 @@ impl Authority {
         let mut auditor = Auditor::new();
         auditor.campaign(&self.campaign);
         self.pools.values().for_each(|pool| auditor.pool(pool));
+        self.caches.values().for_each(|row| auditor.cache(row));
         for bucket in self.buckets.values() {
             auditor.bucket(bucket);
             self.entries.get(&bucket.key).into_iter().flatten().for_each(|entry| auditor.entry(entry));
@@ -309,6 +323,13 @@ pub(crate) fn answer(outcome: &Outcome) -> String {
             if *repeated { "imported before" } else { "imported" }.to_owned()
         }
         Outcome::Proposed { repeated, .. } => if *repeated { "asked before" } else { "asked" }.to_owned(),
+        Outcome::Epoch { row, how } => {
+            let how = match how {
+                How::Created | How::Changed => "",
+                How::Repeated => " as it was",
+            };
+            format!("epoch {} {}{how}", row.epoch, row.state.as_str())
+        }
         Outcome::Miss(_) => "miss".to_owned(),
         Outcome::Elsewhere(_) => "elsewhere".to_owned(),
         Outcome::Outdated => "outdated".to_owned(),
@@ -338,6 +359,7 @@ pub(crate) fn code(refusal: &Refusal) -> &'static str {
         Refusal::KeyLimit(..) | Refusal::KeyOpenHolds(..) => "key_limit",
         Refusal::SoldOut(_) => "sold_out",
         Refusal::QueueTimeout => "queue_timeout",
+        Refusal::AdmissionLost => "admission_lost",
         Refusal::Cancelled => "cancelled",
         Refusal::AlreadySold => "already_sold",
         Refusal::AlreadyReleased => "already_released",

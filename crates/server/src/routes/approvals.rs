@@ -215,6 +215,7 @@ async fn decide(
         | Outcome::Proposed { .. } => Ok(approval),
         other @ (Outcome::Pool { .. }
         | Outcome::Imported { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated

@@ -141,6 +141,7 @@ fn answer(file: &Import, outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Proposed { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated

@@ -74,6 +74,7 @@ pub(crate) async fn open_pool(
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
         | Outcome::Proposed { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated
@@ -190,6 +191,7 @@ pub(crate) async fn adjust_pool(
         | Outcome::Pool { .. }
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated
@@ -310,6 +312,7 @@ fn pool_of(outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
         | Outcome::Proposed { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated

@@ -71,6 +71,7 @@ pub(crate) async fn transfer_stock(
         | Outcome::Pool { .. }
         | Outcome::Adjusted { .. }
         | Outcome::Imported { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated

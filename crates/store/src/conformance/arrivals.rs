@@ -189,6 +189,7 @@ pub fn word_of(outcome: &Outcome) -> &'static str {
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)

@@ -4,6 +4,7 @@
 mod approvals;
 pub mod arrivals;
 mod behaviour;
+mod caches;
 mod cases;
 mod closing;
 mod files;
@@ -23,6 +24,7 @@ mod walk;
 
 pub use approvals::*;
 pub use behaviour::*;
+pub use caches::*;
 pub use cases::*;
 pub use closing::*;
 pub use files::*;
@@ -96,6 +98,15 @@ macro_rules! conformance_suite {
             a_queued_order_runs_out_of_time
             a_queued_order_ends_once
             a_lease_has_one_holder
+            an_epoch_turns_in_order
+            the_catalog_tells_of_turned_epochs
+            a_landing_is_written_once
+            a_landing_that_is_refused_fails_and_is_settled
+            a_landing_is_served_elsewhere
+            a_closed_epoch_admits_nothing
+            a_poison_entry_is_set_aside_once
+            landers_race_and_an_epoch_closes
+            a_new_incarnation_closes_every_epoch
             whatever_arrives_in_whatever_order_is_answered_as_the_model_does
             an_assortment_is_set_told_and_written_down
             no_sku_becomes_a_bundle_and_a_pool_at_once

@@ -13,6 +13,7 @@ impl Rows {
         let mut auditor = Auditor::new();
         self.campaigns.values().for_each(|campaign| auditor.campaign(campaign));
         self.pools.values().for_each(|pool| auditor.pool(pool));
+        self.caches.values().for_each(|row| auditor.cache(row));
         for bucket in self.buckets.values() {
             auditor.bucket(bucket);
             let of_bucket = self.ledger.range((bucket.key, 0)..=(bucket.key, u64::MAX));

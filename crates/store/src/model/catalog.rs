@@ -1,4 +1,4 @@
-//! The model's versions of campaigns and pools.
+//! The model's versions of campaigns, pools and caches.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use holdfast_core::command::How;
 use holdfast_core::id::{CampaignId, PoolId};
 use holdfast_core::order::State;
 use holdfast_core::refusal::Refusal;
-use holdfast_core::stock::Pool;
+use holdfast_core::stock::{BucketKey, Pool};
 use holdfast_core::time::Timestamp;
 
 use super::Rows;
@@ -25,6 +25,7 @@ pub(super) struct Versions {
     now: u64,
     campaigns: BTreeMap<CampaignId, u64>,
     pools: BTreeMap<PoolId, u64>,
+    caches: BTreeMap<BucketKey, u64>,
 }
 
 impl Versions {
@@ -36,6 +37,11 @@ impl Versions {
     pub(super) fn pool_changed(&mut self, id: PoolId) {
         self.now += 1;
         self.pools.insert(id, self.now);
+    }
+
+    pub(super) fn cache_turned(&mut self, key: BucketKey) {
+        self.now += 1;
+        self.caches.insert(key, self.now);
     }
 }
 
@@ -105,7 +111,7 @@ impl Rows {
     }
 
     pub(super) fn catalog_since(&self, since: Option<u64>) -> CatalogChanges {
-        let Versions { now, campaigns, pools } = &self.catalog;
+        let Versions { now, campaigns, pools, caches } = &self.catalog;
         let is_new = |version: &u64| since.is_some_and(|since| *version > since);
         let mut changed: Vec<_> = campaigns
             .iter()
@@ -119,6 +125,12 @@ impl Rows {
             .filter_map(|(id, version)| Some((*version, self.pool_row(*id)?)))
             .collect();
         rows.sort_unstable_by_key(|(version, _)| *version);
-        CatalogChanges::page(*now, changed, rows)
+        let mut turned: Vec<_> = caches
+            .iter()
+            .filter(|(_, version)| is_new(version))
+            .filter_map(|(key, version)| Some((*version, self.caches.get(key)?.clone())))
+            .collect();
+        turned.sort_unstable_by_key(|(version, _)| *version);
+        CatalogChanges::page(*now, changed, rows, turned)
     }
 }

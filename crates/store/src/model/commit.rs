@@ -39,6 +39,8 @@ impl Rows {
         rows.transfers.clone_from(&self.transfers);
         rows.imports.clone_from(&self.imports);
         rows.approvals.clone_from(&self.approvals);
+        rows.caches.clone_from(&self.caches);
+        rows.landed = self.landings().collect();
         rows.since = rows
             .counts_of(commands)
             .into_iter()
@@ -69,9 +71,8 @@ impl Rows {
         since
     }
 
-    /// Applies changes, each on the condition that a database would check.
-    pub(super) fn apply(&mut self, changes: Changes) -> Result<(), Error> {
-        let unexpected = |what: &str| Error::Data(format!("unexpected row: {what}"));
+    /// The conditions that a database would check.
+    fn check(&self, changes: &Changes) -> Result<(), Error> {
         for change in &changes.buckets {
             if self.buckets.get(&change.bucket.key).map(|b| b.ledger_seq) != change.base_seq {
                 return Err(unexpected("bucket"));
@@ -100,6 +101,12 @@ impl Rows {
                 return Err(unexpected("payment event"));
             }
         }
+        self.check_caches(&changes.caches, &changes.entries)
+    }
+
+    /// Applies changes, each on the condition that a database would check.
+    pub(super) fn apply(&mut self, changes: Changes) -> Result<(), Error> {
+        self.check(&changes)?;
         let Changes {
             orders,
             entries,
@@ -115,7 +122,9 @@ impl Rows {
             imports,
             approvals,
             decided_approvals,
+            caches,
         } = changes;
+        self.write_caches(caches);
         for pool in pools.into_iter().chain(changed_pools) {
             self.catalog.pool_changed(pool.id);
             self.pools.insert(pool.id, pool);
@@ -138,4 +147,8 @@ impl Rows {
         self.transfers.extend(transfers.into_iter().map(|transfer| (transfer.transfer_id.clone(), transfer)));
         Ok(())
     }
+}
+
+fn unexpected(what: &str) -> Error {
+    Error::Data(format!("unexpected row: {what}"))
 }

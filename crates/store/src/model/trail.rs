@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use holdfast_core::id::{CampaignId, Operator};
 use holdfast_core::time::Timestamp;
 
-use crate::acts::{Act, ActFilter, ActId, ActRow};
+use super::Rows;
+use crate::acts::{About, Act, ActFilter, ActId, ActRow};
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, LIVE_KEYS_MAX, RevokeKey, Role};
 use crate::read::{Page, page_of};
 
@@ -87,5 +88,16 @@ impl Trail {
     pub(super) fn keys(&self, page: &Page<KeyId>) -> (Vec<KeyRow>, bool) {
         let found = super::after(&self.keys, page.after.as_ref()).into_iter().map(|(_, key)| key);
         page_of(found.collect(), page.limit)
+    }
+}
+
+impl Rows {
+    pub(super) fn record(&mut self, act: &Act, now: Timestamp) {
+        let campaign = match &act.about {
+            About::Campaign(id) | About::Order(_, id) => Some(id.clone()),
+            About::Pool(id) => self.pools.get(id).map(|pool| pool.campaign.clone()),
+            About::Case(_) | About::Key(_) => None,
+        };
+        self.trail.record(act, campaign, now);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use holdfast_core::cache::{CacheBucket, Epoch, EpochState, LandingKey};
 use holdfast_core::campaign::{
     Campaign, Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd, Switches,
 };
@@ -21,6 +22,7 @@ use holdfast_core::time::Timestamp;
 
 use super::{Row, assortment, corrupt, detail, limits};
 use crate::acts::{ActId, ActRow};
+use crate::cache::Credits;
 use crate::error::Error;
 use crate::keys::{KeyId, KeyRow, Role, Scope};
 use crate::queue::QueuePlace;
@@ -264,6 +266,31 @@ pub fn queue_place(row: &dyn Row) -> Result<QueuePlace, Error> {
 /// Reads the bucket that an order's queue is of.
 pub fn home(row: &dyn Row) -> Result<BucketKey, Error> {
     Ok(BucketKey { pool: PoolId(number_id(row, "home_pool")?), number: number(row, "home_bucket")? })
+}
+
+/// Reads the cache of a bucket.
+pub fn cache_bucket(row: &dyn Row) -> Result<CacheBucket, Error> {
+    Ok(CacheBucket {
+        key: BucketKey { pool: PoolId(number_id(row, "pool")?), number: number(row, "number")? },
+        epoch: Epoch(number(row, "epoch")?),
+        state: word(row, "state", EpochState::parse)?,
+        identity: text(row, "identity")?.into(),
+        base_seq: number(row, "base_seq")?,
+        base_available: number(row, "base_available")?,
+        landed: number(row, "landed")?,
+        changed_at: time(row, "changed_at")?,
+    })
+}
+
+/// Reads what names a landing.
+pub fn landing_key(row: &dyn Row) -> Result<LandingKey, Error> {
+    let bucket = BucketKey { pool: PoolId(number_id(row, "pool")?), number: number(row, "bucket")? };
+    LandingKey::of_source(bucket, text(row, "source")?).ok_or_else(|| corrupt("the source of a landing"))
+}
+
+/// Reads what entries credit.
+pub fn credits(row: &dyn Row) -> Result<Credits, Error> {
+    Ok(Credits { to: number(row, "to_seq")?, units: number(row, "units")? })
 }
 
 /// Reads when open orders end.

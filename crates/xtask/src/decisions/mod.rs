@@ -236,6 +236,7 @@ fn answer(outcome: &Outcome, before: State, on: Trigger) -> Result<Answer> {
         | Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
+        | Outcome::Epoch { .. }
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
