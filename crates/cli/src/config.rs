@@ -110,6 +110,8 @@ fn effective<C: CommandFactory>(file: Option<&File>) -> Result<(Effective, serve
                 ("database", _) => {
                     Url::parse(&shown.join(",")).map_or_else(|_| HIDDEN.to_owned(), |url| url.to_string())
                 }
+                ("redis", _) => holdfast_redis::Address::parse(&shown.join(","))
+                    .map_or_else(|_| HIDDEN.to_owned(), |address| address.to_string()),
                 (_, true) => HIDDEN.to_owned(),
                 (_, false) => shown.join(","),
             }

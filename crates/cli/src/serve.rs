@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use holdfast_engine::{Engine, UuidV7};
 use holdfast_provider::StatusEndpoints;
+use holdfast_redis::RedisCache;
 use holdfast_server::{Auth as ServerAuth, Config, Limits, NewKey, Secret, Tls};
 use holdfast_store::{CreateKey, Role, Scope, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -74,6 +75,18 @@ pub(crate) struct Args {
         value_name = "URL"
     )]
     pub(crate) database: String,
+    /// Redis or Valkey, for pools on the cached path: redis://, redis+sentinel:// or redis+cluster://, with rediss
+    /// for TLS. Every node of an authority names the same
+    #[arg(long, env = "HOLDFAST_REDIS", hide_env_values = true, value_name = "URL")]
+    pub(crate) redis: Option<String>,
+    /// Most orders a second that are landed from one bucket's cache; without it as fast as the authority commits
+    #[arg(
+        long,
+        env = "HOLDFAST_CACHE_LANDING_RATE",
+        value_parser = clap::value_parser!(u32).range(1..),
+        value_name = "ORDERS"
+    )]
+    pub(crate) cache_landing_rate: Option<u32>,
     /// What this node does: `api` sells, `worker` ends holds and lands queued orders. Nodes on one PostgreSQL may
     /// share the work; each role must be had by one of them
     #[arg(
@@ -158,6 +171,7 @@ impl From<String> for Hidden {
 pub(crate) struct Checked {
     config: Config,
     database: database::Url,
+    redis: Option<Arc<RedisCache>>,
     tls: Option<Arc<Tls>>,
     state: PathBuf,
     status: Option<Arc<StatusEndpoints>>,
@@ -198,6 +212,7 @@ impl Args {
             constant_answer: self.constant_answer,
         };
         config.check()?;
+        let redis = self.redis()?;
         let tls = self.tls()?;
         let status = self.status()?;
         let state = self.state_file.clone().unwrap_or_else(|| database.state_file());
@@ -205,7 +220,14 @@ impl Args {
         if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
             bail!("{}: there is no such directory for the state file", directory.display());
         }
-        Ok(Checked { config, database, tls, state, status })
+        Ok(Checked { config, database, redis, tls, state, status })
+    }
+
+    /// The cache, if there is one to be. Nothing is connected yet.
+    fn redis(&self) -> Result<Option<Arc<RedisCache>>> {
+        let Some(url) = &self.redis else { return Ok(None) };
+        let address = holdfast_redis::Address::parse(url)?;
+        Ok(Some(Arc::new(RedisCache::new(&address, holdfast_redis::Options::default())?)))
     }
 
     /// Where providers are asked.
@@ -245,7 +267,7 @@ fn pairs<'t>(what: &str, form: &str, texts: impl Iterator<Item = &'t str>) -> Re
 /// Runs until it is told to stop.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     log_to_stderr(args.log_format, &args.log)?;
-    let Checked { config, database, tls, state, status } = args.checked()?;
+    let Checked { config, database, redis, tls, state, status } = args.checked()?;
     let store = database.open(random_id()?).await?;
     state_file::check(&*store, &state, random_id()?).await?;
     let listener = listen(args.listen)?;
@@ -255,10 +277,17 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
         first_key(&*store).await?;
     }
     let is_worker = args.has(NodeRole::Worker);
-    let engine_config = holdfast_engine::Config { is_worker, ..holdfast_engine::Config::default() };
+    let engine_config = holdfast_engine::Config {
+        is_worker,
+        cache_landing_rate: args.cache_landing_rate,
+        ..holdfast_engine::Config::default()
+    };
     let engine = Engine::new(Arc::clone(&store), Arc::new(UuidV7), engine_config);
     if let Some(status) = status {
         engine.ask_providers(status);
+    }
+    if let Some(redis) = redis {
+        engine.use_cache(redis);
     }
     engine.start_workers();
     let router = holdfast_server::router(engine.clone(), &config);

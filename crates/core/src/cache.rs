@@ -126,7 +126,8 @@ pub struct CacheBucket {
 /// A step of a bucket's epoch. Each is absolute: the same again changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// Begin the epoch on this server, after the one before was closed (or if there was none).
+    /// Begin the epoch on this server, after the one before was closed (or if there was none). It is later than that
+    /// one, not always the next: a cache may know epochs of an authority that was put back.
     Open {
         /// The server.
         identity: Arc<str>,

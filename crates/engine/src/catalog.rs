@@ -1,14 +1,15 @@
 //! What the node knows of campaigns and pools: read when first asked for, and told by the authority what
 //! changed since, whoever changed it. It routes and refuses early; only the authority decides.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use holdfast_core::cache::CacheBucket;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::id::{CampaignId, Location, PoolId, Sku};
-use holdfast_core::stock::{Path, Routing};
+use holdfast_core::stock::{BucketKey, CacheFallback, Path, Routing};
 use holdfast_core::time::Timestamp;
 use holdfast_store::{CatalogChanges, Error, Page, PoolFilter, PoolRow, Store};
 use tokio::time::MissedTickBehavior;
@@ -27,7 +28,9 @@ pub(crate) struct PoolEntry {
     /// The weight of every bucket, by its number.
     pub(crate) weights: Vec<u32>,
     pub(crate) max_concurrency: Option<u32>,
+    pub(crate) frozen: bool,
     pub(crate) retired: bool,
+    pub(crate) cache_fallback: CacheFallback,
     /// Shared by every version of the entry.
     pub(crate) traffic: Arc<Traffic>,
 }
@@ -41,7 +44,9 @@ impl PoolEntry {
             routing: pool.routing,
             weights: row.buckets.iter().map(|bucket| bucket.weight).collect(),
             max_concurrency: pool.max_concurrency,
+            frozen: pool.frozen,
             retired: pool.retired,
+            cache_fallback: pool.cache_fallback,
             traffic,
         }
     }
@@ -104,16 +109,19 @@ struct Known {
 /// What a refresh found.
 #[derive(Debug, Default)]
 struct Changed {
+    /// Whether it is not the authority that it was.
+    is_other_authority: bool,
     /// Whether a campaign changed.
     is_other_policy: bool,
     pools: Vec<PoolRow>,
+    caches: Vec<CacheBucket>,
     /// Campaigns for which nodes were asked to make ready.
     to_warm: Vec<Arc<Campaign>>,
 }
 
 impl Catalog {
     /// Knows a version before anything is kept: what changes after it is told.
-    async fn begin(&self, store: &dyn Store) -> Result<(), Error> {
+    pub(crate) async fn begin(&self, store: &dyn Store) -> Result<(), Error> {
         let mut known = self.version.lock().await;
         if known.version.is_none() {
             known.version = Some(store.catalog(None).await?.version);
@@ -147,9 +155,10 @@ impl Catalog {
                 // Another authority than before: what is kept may be of a past that it has not.
                 self.campaigns.write().unwrap_or_else(PoisonError::into_inner).clear();
                 self.pools.write().unwrap_or_else(PoisonError::into_inner).clear();
+                all.is_other_authority = true;
             }
             *version = Some(changes.version);
-            let CatalogChanges { campaigns, pools: changed, more, .. } = changes;
+            let CatalogChanges { campaigns, pools: changed, caches, more, .. } = changes;
             all.is_other_policy |= !campaigns.is_empty();
             for campaign in campaigns {
                 let mut kept = self.campaigns.write().unwrap_or_else(PoisonError::into_inner);
@@ -159,6 +168,7 @@ impl Catalog {
             }
             changed.iter().for_each(|row| self.keep_pool(row));
             all.pools.extend(changed);
+            all.caches.extend(caches);
             if all.is_other_policy || !all.pools.is_empty() {
                 self.offers.forget_all();
             }
@@ -168,11 +178,32 @@ impl Catalog {
         }
     }
 
-    fn keep_pool(&self, row: &PoolRow) {
+    pub(crate) fn keep_pool(&self, row: &PoolRow) {
         let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
         let address = address(row);
         let traffic = pools.get(&address).map(|known| Arc::clone(&known.traffic)).unwrap_or_default();
         pools.insert(address, Arc::new(PoolEntry::new(row, traffic)));
+    }
+
+    /// Every bucket of the pools that are on the cached path, as far as the node knows them.
+    pub(crate) fn cached_buckets(&self) -> BTreeSet<BucketKey> {
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let cached = pools.values().filter(|entry| entry.path == Path::Cached && !entry.retired);
+        cached.flat_map(|entry| buckets_of(entry)).collect()
+    }
+
+    /// Whether a bucket is on the cached path.
+    pub(crate) fn is_cached(&self, bucket: BucketKey) -> bool {
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let is_of = |entry: &PoolEntry| entry.id == bucket.pool && bucket.number < entry.buckets();
+        pools.values().any(|entry| is_of(entry) && entry.path == Path::Cached && !entry.retired)
+    }
+
+    /// The same of one campaign.
+    pub(crate) fn cached_buckets_of(&self, campaign: &CampaignId) -> BTreeSet<BucketKey> {
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let cached = pools.iter().filter(|((of, ..), entry)| of == campaign && entry.path == Path::Cached);
+        cached.flat_map(|(_, entry)| buckets_of(entry)).collect()
     }
 
     /// The campaigns of these pools, where the node knows them.
@@ -241,6 +272,11 @@ impl Catalog {
     }
 }
 
+fn buckets_of(entry: &PoolEntry) -> impl Iterator<Item = BucketKey> + use<> {
+    let pool = entry.id;
+    (0..entry.buckets()).map(move |number| BucketKey { pool, number })
+}
+
 fn address(row: &PoolRow) -> Address {
     (row.pool.campaign.clone(), row.pool.sku.clone(), row.pool.location.clone())
 }
@@ -263,6 +299,12 @@ impl Engine {
     }
 
     fn after_refresh(&self, changed: Changed, now: Timestamp) {
+        if changed.is_other_authority {
+            self.shared.caches.forget_all();
+        }
+        if !changed.caches.is_empty() {
+            self.shared.caches.keep(changed.caches);
+        }
         if changed.is_other_policy {
             self.shared.verdicts.forget_all();
         }

@@ -99,7 +99,10 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         for _ in 0..ROUNDS_MAX {
             let Some(order) = self.store().order(change.order).await? else {
-                return Ok(Outcome::refused(Refusal::UnknownOrder));
+                if let Some(refusal) = self.refused_before_landing(change.order).await? {
+                    return Ok(Outcome::refused(refusal));
+                }
+                continue;
             };
             let mut locks = locks_of(&order, &change.action);
             locks.extend(&more);

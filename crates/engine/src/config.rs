@@ -70,6 +70,24 @@ pub struct Config {
     pub queue_page_max: usize,
     /// How often a worker looks for stock that closed campaigns have not sold, or got back.
     pub unsold_interval: Duration,
+    /// How long a keeper of a cache rests when it has nothing to do.
+    pub cache_poll: Duration,
+    /// How long it waits for new entries of a stream before it looks after the rest.
+    pub cache_wait: Duration,
+    /// How long it rests after the cache or the authority failed it.
+    pub cache_retry: Duration,
+    /// How long a cache may be silent before its epoch is given up: what it had accepted and not landed is lost.
+    pub cache_patience: Duration,
+    /// How long it is believed that a cache's server may be relied on.
+    pub cache_examined: Duration,
+    /// How long a change of an accepted order waits for its landing.
+    pub cache_landing_wait: Duration,
+    /// Most ledger entries that one credit sums.
+    pub credit_entries_max: u32,
+    /// How long an entry that was delivered may stay unsettled before it is delivered again.
+    pub claim_idle: Duration,
+    /// Most orders a second that are landed from one bucket's cache; none: as fast as the authority commits.
+    pub cache_landing_rate: Option<u32>,
     /// How long a lease lasts: what another node consumed goes on here so long after it died.
     pub lease: Duration,
 }
@@ -108,6 +126,15 @@ impl Default for Config {
             queue_age_max: Duration::from_millis(250),
             queue_page_max: 10_000,
             unsold_interval: Duration::from_secs(1),
+            cache_poll: Duration::from_millis(50),
+            cache_wait: Duration::from_millis(50),
+            cache_retry: Duration::from_millis(200),
+            cache_patience: Duration::from_secs(60),
+            cache_examined: Duration::from_secs(5),
+            cache_landing_wait: Duration::from_secs(5),
+            credit_entries_max: 10_000,
+            claim_idle: Duration::from_secs(5),
+            cache_landing_rate: None,
             lease: Duration::from_secs(3),
         }
     }

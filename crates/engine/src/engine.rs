@@ -18,6 +18,7 @@ use holdfast_store::{
 use tokio::sync::Semaphore;
 
 use crate::asking::StatusSource;
+use crate::cache::{Caches, Kept};
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::error::Error;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) queues: Arc<Queues>,
     pub(crate) consumers: Consumers,
     pub(crate) warmed: Warmed,
+    pub(crate) caches: Caches,
+    pub(crate) kept: Kept,
     /// Who can be asked what became of a payment.
     pub(crate) status: OnceLock<Arc<dyn StatusSource>>,
     pub(crate) asking: Arc<Semaphore>,
@@ -109,6 +112,8 @@ impl Engine {
             queues,
             consumers: Consumers::default(),
             warmed: Warmed::default(),
+            caches: Caches::default(),
+            kept: Kept::default(),
             status: OnceLock::new(),
             asking: Arc::new(Semaphore::new(config.asking_max)),
             run: ids.next(),
@@ -262,6 +267,7 @@ impl Engine {
         self.shared.draining.store(true, Ordering::SeqCst);
         self.shared.timer.wake();
         self.shared.queues.wake();
+        self.shared.caches.wake();
         self.shared.watch.close();
         let drained = self.shared.lanes.drained(deadline).await;
         self.give_up_leases().await;

@@ -14,6 +14,9 @@ pub enum Error {
         /// When the next one is let in.
         retry_after: std::time::Duration,
     },
+    /// The cache of a pool that wants it cannot be used now, or cannot say yet what became of an order.
+    #[error("the cache is not ready")]
+    CacheNotReady,
     /// The server is going down. Nothing was done.
     #[error("shutting down")]
     ShuttingDown,
@@ -30,6 +33,7 @@ impl From<&Error> for Failure {
         match error {
             Error::Overloaded => Self::Overloaded,
             Error::RateLimited { .. } => Self::RateLimited,
+            Error::CacheNotReady => Self::CacheNotReady,
             Error::ShuttingDown => Self::ShuttingDown,
             Error::OutcomeUnknown | Error::Store(holdfast_store::Error::OutcomeUnknown(_)) => {
                 Self::OutcomeUnknown

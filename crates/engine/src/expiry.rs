@@ -46,6 +46,8 @@ impl Engine {
             tokio::spawn(async move { engine.run_unsold().await });
         }
         let engine = self.clone();
+        tokio::spawn(async move { engine.run_caches().await });
+        let engine = self.clone();
         tokio::spawn(async move { engine.run_catalog().await });
         let engine = self.clone();
         tokio::spawn(async move { engine.run_sampling().await });
@@ -179,6 +181,7 @@ impl Engine {
                 )
                 | Error::Overloaded
                 | Error::RateLimited { .. }
+                | Error::CacheNotReady
                 | Error::ShuttingDown
                 | Error::OutcomeUnknown,
             ) => return,

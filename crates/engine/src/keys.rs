@@ -38,9 +38,9 @@ pub(crate) struct KnownKeys {
 
 impl KnownKeys {
     /// Keeps a key, before it can exist: a key that came to nothing costs one look-up, one that was
-    /// forgotten would cost the truth.
-    pub(crate) fn keep(&self, key: &OrderKey) {
-        self.hashes.write().unwrap_or_else(PoisonError::into_inner).insert(hash(key));
+    /// forgotten would cost the truth. Whether it was met before.
+    pub(crate) fn keep(&self, key: &OrderKey) -> bool {
+        !self.hashes.write().unwrap_or_else(PoisonError::into_inner).insert(hash(key))
     }
 
     /// Keeps keys that are stored.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use holdfast_core::command::{Command, OrderAction, OrderCommand, Outcome, Signed};
-use holdfast_core::id::{Location, OrderId};
+use holdfast_core::id::{Location, OrderId, OrderKey, Sku};
 use holdfast_core::order::{Line, State};
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
@@ -44,7 +44,7 @@ impl LandingPass {
 pub(crate) struct Consumers {
     busy: Mutex<BTreeSet<BucketKey>>,
     /// Leases of this node, and when each is renewed.
-    leases: Mutex<HashMap<BucketKey, Instant>>,
+    leases: Mutex<HashMap<String, Instant>>,
     /// Buckets whose stock was frozen in their last pass.
     resting: Mutex<BTreeSet<BucketKey>>,
 }
@@ -54,7 +54,7 @@ impl Consumers {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn leases(&self) -> MutexGuard<'_, HashMap<BucketKey, Instant>> {
+    fn leases(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,7 +154,8 @@ impl Engine {
         }
         self.shared.consumers.resting().remove(&bucket);
         let mut after = None;
-        while !self.is_draining() && self.has_lease(bucket).await {
+        while !self.is_draining() && self.has_lease(format!("queue {}/{}", bucket.pool, bucket.number)).await
+        {
             let limit = self.shared.config.landing_batch_max;
             let page = match self.store().queued(bucket, Page { after, limit }).await {
                 Ok(page) => page,
@@ -186,26 +187,26 @@ impl Engine {
         row.pool.frozen || totals.halted || totals.campaign.switches.frozen
     }
 
-    /// Whether this node may consume the bucket's queue. A lease is renewed long before its end.
-    async fn has_lease(&self, bucket: BucketKey) -> bool {
+    /// Whether this node has a lease. It is renewed long before its end.
+    pub(crate) async fn has_lease(&self, name: String) -> bool {
         let now = monotonic();
-        let renew_at = self.shared.consumers.leases().get(&bucket).copied();
+        let renew_at = self.shared.consumers.leases().get(&name).copied();
         if renew_at.is_some_and(|renew_at| now < renew_at) {
             return true;
         }
         let lasts = self.shared.config.lease;
-        let name = format!("queue {}/{}", bucket.pool, bucket.number);
-        let taken = self.store().take_lease(Lease { name, holder: self.shared.run, lasts }).await;
+        let taken =
+            self.store().take_lease(Lease { name: name.clone(), holder: self.shared.run, lasts }).await;
         let mut leases = self.shared.consumers.leases();
         // What nobody renewed has ended.
         leases.retain(|_, renew_at| now < renew_at.checked_add(lasts).unwrap_or(now));
         match (taken, now.checked_add(lasts / 3)) {
             (Ok(true), Some(renew_at)) => {
-                leases.insert(bucket, renew_at);
+                leases.insert(name, renew_at);
                 true
             }
             (Ok(_), _) => {
-                leases.remove(&bucket);
+                leases.remove(&name);
                 false
             }
             (Err(error), _) => {
@@ -283,36 +284,61 @@ impl Engine {
     async fn land_elsewhere(&self, id: OrderId, home: BucketKey) -> Result<Outcome, Error> {
         let Some(order) = self.store().order(id).await? else { return Err(Error::OutcomeUnknown) };
         let in_one_pool = order.pools().all(|pool| pool == home.pool);
-        let (campaign, first) = (&order.key.campaign, order.lines.first());
-        let address = first.filter(|_| in_one_pool).and_then(|line| match &line.made_of {
+        let first = order.lines.first().filter(|_| in_one_pool);
+        let address = first.and_then(|line| match &line.made_of {
             None => Some((line.sku.clone(), line.location.clone().unwrap_or_else(Location::main))),
             Some(made_of) => {
                 made_of.source_of(home.pool).map(|(part, source)| (part.sku.clone(), source.location.clone()))
             }
         });
-        if let Some((sku, location)) = address
-            && let Some(entry) = self.shared.catalog.pool(self.store(), campaign, &sku, &location).await?
-        {
+        if let Some((sku, location)) = address {
             let units = order.lines.iter().map(Line::units).sum();
-            let ticket = stable_hash(order.key.order_no.as_str());
-            let mut tried = vec![home.number];
-            for _ in 0..self.shared.config.probes_max {
-                let chosen = self.shared.shelf.choose(home.pool, &entry.weights, units, ticket, &tried);
-                let Some(number) = chosen else { break };
-                let other = BucketKey { pool: home.pool, number };
-                let locks = LockSet { buckets: [home, other].into(), ..LockSet::default() };
-                let lane = LaneKey::Pool(home.pool);
-                let outcome = self.shared.lanes.run(lane, Class::Settling, landing(id), locks).await?;
-                if !matches!(outcome, Outcome::Miss(_) | Outcome::Elsewhere(_)) {
-                    return Ok(outcome);
-                }
-                tried.push(number);
+            let probe = Probe { home, key: &order.key, sku: &sku, location: &location, units };
+            if let Some(outcome) = self.probe(probe, || landing(id)).await? {
+                return Ok(outcome);
             }
         }
         let pools = order.pools().collect();
         let all = LockSet { pools, ..LockSet::default() };
         self.change_under(land(id), all).await
     }
+
+    /// Tries a bounded number of other buckets together with the home; none: all of the pool must be locked.
+    pub(crate) async fn probe(
+        &self,
+        probe: Probe<'_>,
+        command: impl Fn() -> Command,
+    ) -> Result<Option<Outcome>, Error> {
+        let Probe { home, key, sku, location, units } = probe;
+        let Some(entry) = self.shared.catalog.pool(self.store(), &key.campaign, sku, location).await? else {
+            return Ok(None);
+        };
+        let ticket = stable_hash(key.order_no.as_str());
+        let mut tried = vec![home.number];
+        for _ in 0..self.shared.config.probes_max {
+            let chosen = self.shared.shelf.choose(home.pool, &entry.weights, units, ticket, &tried);
+            let Some(number) = chosen else { break };
+            let other = BucketKey { pool: home.pool, number };
+            let locks = LockSet { buckets: [home, other].into(), ..LockSet::default() };
+            let lane = LaneKey::Pool(home.pool);
+            let outcome = self.shared.lanes.run(lane, Class::Settling, command(), locks).await?;
+            if !matches!(outcome, Outcome::Miss(_) | Outcome::Elsewhere(_)) {
+                return Ok(Some(outcome));
+            }
+            tried.push(number);
+        }
+        Ok(None)
+    }
+}
+
+/// What an order whose home has too little asks of its one pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Probe<'p> {
+    pub(crate) home: BucketKey,
+    pub(crate) key: &'p OrderKey,
+    pub(crate) sku: &'p Sku,
+    pub(crate) location: &'p Location,
+    pub(crate) units: u64,
 }
 
 fn queue() -> Signed {

@@ -36,7 +36,9 @@ mod warm;
 mod watch;
 
 pub use asking::{PaymentStatus, StatusQuestion, StatusSource};
-pub use cache::{Accept, Answer, Applied, Cache, CacheError, Credit, Delivery, Position, Seed};
+pub use cache::{
+    Accept, Answer, Applied, Cache, CacheError, CacheReport, Credit, Delivery, Found, Position, Seed, Ticket,
+};
 pub use config::Config;
 pub use engine::Engine;
 pub use error::Error;

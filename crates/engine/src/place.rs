@@ -19,6 +19,7 @@ use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::{BucketKey, Path};
 use holdfast_metrics::Overload;
 
+use crate::cache::{Admission, Wish as CacheWish};
 use crate::catalog::PoolEntry;
 use crate::change::lane_of;
 use crate::engine::Engine;
@@ -205,7 +206,14 @@ impl Engine {
             self.shared.metrics.overloads.of(Overload::PoolConcurrency).inc();
             return self.known_or(asked, Err(Error::Overloaded)).await;
         };
-        self.shared.keys.keep(&request.key);
+        let is_met_again = self.shared.keys.keep(&request.key);
+        // A cache forgets with each epoch what the authority never does.
+        if is_met_again
+            && asking.pools.iter().any(Wanted::is_cached)
+            && let Some(known) = self.store().order_by_key(request.key.clone()).await?
+        {
+            return self.repeat(asked, known).await;
+        }
         let reserved = self.shared.refusals.reserve(
             &request.key.campaign,
             &request.account,
@@ -218,7 +226,7 @@ impl Engine {
         place.intake = self.intake(&asking, wants_queue);
         let verdict = self.shared.verdicts.ask(&wish);
         // Without an outcome it may have been recorded: then the reservation stays.
-        let outcome = self.take(Arc::new(place), &asking).await?;
+        let outcome = self.take(asked, (&campaign, &served), Arc::new(place), &asking).await?;
         if let Outcome::Refused { refusal, repeated: false, .. } = &outcome {
             self.shared.verdicts.keep(&wish, &verdict, refusal, self.store().now());
         } else if let Outcome::Order { how: How::Created, .. } = &outcome {
@@ -259,7 +267,10 @@ impl Engine {
             return turned_away;
         }
         self.shared.metrics.lookups.inc();
-        match self.store().order_by_key(key.clone()).await? {
+        if let Some(order) = self.store().order_by_key(key.clone()).await? {
+            return self.repeat(asked, order).await;
+        }
+        match self.accepted_before(asked.request).await? {
             Some(order) => self.repeat(asked, order).await,
             None => turned_away,
         }
@@ -300,13 +311,37 @@ impl Engine {
         }
     }
 
-    /// Takes stock through the lanes.
-    async fn take(&self, place: Arc<Place>, asking: &Asking) -> Result<Outcome, Error> {
+    /// Takes stock from a cache, or through the lanes.
+    async fn take(
+        &self,
+        asked: Asked<'_>,
+        (campaign, served): (&Campaign, &ServedLines<'_>),
+        place: Arc<Place>,
+        asking: &Asking,
+    ) -> Result<Outcome, Error> {
         if let Some(intake) = place.intake {
             return self.take_in(place, intake.pool).await;
         }
         match asking.pools.as_slice() {
             _ if !asking.choices.is_empty() => self.take_from_many(place, asking).await,
+            [want] if want.is_cached() && place.lines.len() <= LANE_LINES_MAX => {
+                let wish = CacheWish { campaign, pool: &want.entry, place: &place, units: want.units };
+                match self.admit(wish).await? {
+                    Admission::Short(available) => {
+                        let refusal = self.short_of(asked.request, served, &want.entry, available);
+                        self.refuse_early(asked, refusal).await
+                    }
+                    Admission::Accepted(order) => {
+                        Ok(Outcome::Order { order, how: How::Created, disposition: None })
+                    }
+                    Admission::Known(order) => self.repeat(asked, order).await,
+                    Admission::QueueFull => {
+                        let limit = campaign.policy.queue_limit;
+                        self.refuse_early(asked, Refusal::QueueFull { limit }).await
+                    }
+                    Admission::Authority => self.take_from_one(place, want).await,
+                }
+            }
             [want] if place.lines.len() <= LANE_LINES_MAX => self.take_from_one(place, want).await,
             [want] => {
                 self.take_whole(place, LaneKey::Pool(want.entry.id), LockSet::pool(want.entry.id)).await

@@ -7,7 +7,7 @@ use holdfast_core::id::{PoolId, SweepId};
 use holdfast_core::import::Import;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
-use holdfast_core::stock::BucketKey;
+use holdfast_core::stock::{BucketKey, Path};
 use holdfast_metrics::Overload;
 use holdfast_store::{PoolRow, SwitchPool};
 
@@ -22,6 +22,9 @@ const ROUNDS_MAX: usize = 3;
 impl Engine {
     /// Opens a pool; the engine sets its id. The same again is a repeat.
     pub async fn open_pool(&self, mut open: OpenPool) -> Result<Outcome, Error> {
+        if let Some(refusal) = self.no_cache_for(Some(open.path)) {
+            return self.counted(Ok(Outcome::refused(refusal)));
+        }
         open.id = PoolId(self.shared.ids.next());
         let outcome = self.settle(LaneKey::Node, Command::OpenPool(open), LockSet::default()).await;
         self.catalog_changed().await;
@@ -42,11 +45,21 @@ impl Engine {
 
     /// Changes how orders come to a pool. Takes effect on this node at once, on others within a second.
     pub async fn change_pool(&self, change: ChangePool) -> Result<Outcome, Error> {
+        if let Some(refusal) = self.no_cache_for(change.path) {
+            return self.counted(Ok(Outcome::refused(refusal)));
+        }
         let pool = change.pool;
         let outcome =
             self.settle(LaneKey::Pool(pool), Command::ChangePool(change), LockSet::pool(pool)).await;
         self.catalog_changed().await;
         outcome
+    }
+
+    /// A path that this node could not serve: nobody would notice that nothing is cached.
+    fn no_cache_for(&self, path: Option<Path>) -> Option<Refusal> {
+        let is_missing = path == Some(Path::Cached) && !self.has_cache();
+        let why = "no cache is configured on this node";
+        is_missing.then(|| Refusal::InvalidValue { pointer: "/path".into(), why })
     }
 
     /// Sets a switch on a pool. From its answer on it holds exactly.

@@ -40,7 +40,7 @@ pub struct Standing {
 
 /// How fast a queue moves.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
+pub(crate) struct Pace {
     /// Microseconds from one who leaves to the next, once that was measured.
     each_us: Option<u64>,
     since: Timestamp,
@@ -48,7 +48,7 @@ struct Pace {
 }
 
 impl Pace {
-    const fn new(now: Timestamp) -> Self {
+    pub(crate) const fn new(now: Timestamp) -> Self {
         Self { each_us: None, since: now, left: 0 }
     }
 
@@ -56,7 +56,7 @@ impl Pace {
         u64::try_from(now.0.saturating_sub(self.since.0)).unwrap_or(0)
     }
 
-    fn left(&mut self, count: u64, now: Timestamp) {
+    pub(crate) fn left(&mut self, count: u64, now: Timestamp) {
         self.left = self.left.saturating_add(count);
         let elapsed_us = self.elapsed_us(now);
         if elapsed_us >= PACE_US
@@ -68,7 +68,7 @@ impl Pace {
     }
 
     /// What one place in the queue takes. A queue that stands still gets slower with every moment.
-    fn each_us(&self, now: Timestamp) -> Option<u64> {
+    pub(crate) fn each_us(&self, now: Timestamp) -> Option<u64> {
         let stalled_us = self.elapsed_us(now).checked_div(self.left.saturating_add(1))?;
         match self.each_us {
             Some(each_us) => Some(each_us.max(stalled_us)),
@@ -321,6 +321,9 @@ impl Engine {
         if order.state != State::Queued {
             return None;
         }
+        if let Some(standing) = self.standing_in_cache(order).await {
+            return Some(standing);
+        }
         let (queues, now) = (&self.shared.queues, self.store().now());
         if queues.begin_refresh(home, now) {
             let began = monotonic();
@@ -344,7 +347,11 @@ impl Engine {
         loop {
             // The first look comes after a while: whoever waits has just read the order.
             self.shared.queues.beat(self.shared.config.queue_poll).await;
-            if self.standing(order).await.is_none() || !self.shared.queues.waits(home, order) {
+            if self.ticket_of(order.id).is_some() {
+                if self.has_left_cache(order.id).await {
+                    return;
+                }
+            } else if self.standing(order).await.is_none() || !self.shared.queues.waits(home, order) {
                 return;
             }
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use holdfast_core::decide::{Taker, shortage};
 use holdfast_core::id::{Location, PoolId, Sku};
 use holdfast_core::order::Shortage;
+use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::{BucketKey, Path};
 use holdfast_core::time::Timestamp;
@@ -29,6 +30,13 @@ pub(crate) struct Wanted {
     pub(crate) units: u64,
     /// Which pool of the order it is, in the order in which lines name them.
     pub(crate) place: usize,
+}
+
+impl Wanted {
+    /// Whether a cache takes first. Frozen stock is refused by the authority, whatever its cache has.
+    pub(crate) fn is_cached(&self) -> bool {
+        self.entry.path == Path::Cached && !self.entry.frozen
+    }
 }
 
 /// A line that has a choice of places.
@@ -124,7 +132,8 @@ impl Engine {
                 short = Some(found);
             }
         };
-        for want in asking.pools.iter().filter(|want| want.units > 0) {
+        // Of a cached pool the caches are asked: they are ahead of what the authority has committed.
+        for want in asking.pools.iter().filter(|want| want.units > 0 && !want.is_cached()) {
             let Some((available, as_of)) = self.seen(&want.entry) else { continue };
             if available < want.units {
                 self.look_again(&want.entry, as_of);
@@ -149,6 +158,17 @@ impl Engine {
         short
     }
 
+    /// A pool that has too little for its lines.
+    pub(crate) fn short_of(
+        &self,
+        request: &PlaceRequest,
+        served: &ServedLines<'_>,
+        entry: &PoolEntry,
+        available: u64,
+    ) -> Refusal {
+        Refusal::SoldOut(shortage(&takers(request, served, entry.id), available))
+    }
+
     fn seen(&self, entry: &PoolEntry) -> Option<(u64, Timestamp)> {
         self.shared.shelf.remaining(entry.id, entry.buckets())
     }
@@ -166,7 +186,8 @@ impl Engine {
     /// has a choice, the places up to the first that may serve it.
     pub(crate) fn first_locks(&self, asking: &Asking) -> LockSet {
         let mut locks = LockSet::default();
-        for want in asking.pools.iter().filter(|want| want.units > 0) {
+        // Of a cached pool the caches are asked: they are ahead of what the authority has committed.
+        for want in asking.pools.iter().filter(|want| want.units > 0 && !want.is_cached()) {
             self.lock(&mut locks, asking, &want.entry, want.units);
         }
         for Choice { quantity, offer, .. } in &asking.choices {

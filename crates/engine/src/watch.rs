@@ -16,6 +16,7 @@ use holdfast_core::order::{Order, State};
 use holdfast_metrics::Overload;
 use tokio::sync::Notify;
 
+use crate::cache::Found;
 use crate::engine::Engine;
 use crate::error::Error;
 
@@ -161,34 +162,43 @@ impl Engine {
         self.shared.watch.count.load(Ordering::SeqCst)
     }
 
-    /// An order, once it is queued no more or the wait is over; none if there is no such order.
-    pub async fn order_when_decided(&self, id: OrderId, wait: Duration) -> Result<Option<Arc<Order>>, Error> {
-        let found = self.store().order(id).await?;
-        let is_queued = |order: &Arc<Order>| order.state == State::Queued;
-        if wait.is_zero() || !found.as_ref().is_some_and(is_queued) {
+    /// An order, once it is queued no more or the wait is over. One that only a cache has is found by its
+    /// ticket, or on the node that accepted it.
+    pub async fn order_when_decided(
+        &self,
+        id: OrderId,
+        ticket: Option<&str>,
+        wait: Duration,
+    ) -> Result<Found, Error> {
+        let found = self.find_order(id, ticket).await?;
+        if wait.is_zero() || !is_queued(&found) {
             return Ok(found);
         }
         let watcher = self.watch(id)?;
-        let waiting = match self.store().order(id).await? {
-            Some(order) if is_queued(&order) => order,
-            found => return Ok(found),
+        let waiting = match self.find_order(id, ticket).await? {
+            Found::Order(order) if order.state == State::Queued => order,
+            found @ (Found::Order(_) | Found::Lost | Found::Nothing) => return Ok(found),
         };
         let decided = async {
             loop {
                 let left = self.left_queue(&waiting);
                 let changed = tokio::select! {
                     biased;
-                    changed = watcher.changed() => Some(changed?),
-                    () = left => self.store().order(id).await.unwrap_or_default(),
+                    changed = watcher.changed() => Found::Order(changed?),
+                    () = left => self.find_order(id, ticket).await.ok()?,
                 };
-                if changed.as_ref().is_some_and(|order| !is_queued(order)) {
-                    return changed;
+                if !is_queued(&changed) {
+                    return Some(changed);
                 }
             }
         };
-        if let Ok(Some(order)) = tokio::time::timeout(wait, decided).await {
-            return Ok(Some(order));
+        if let Ok(Some(found)) = tokio::time::timeout(wait, decided).await {
+            return Ok(found);
         }
-        Ok(self.store().order(id).await?)
+        self.find_order(id, ticket).await
     }
+}
+
+fn is_queued(found: &Found) -> bool {
+    matches!(found, Found::Order(order) if order.state == State::Queued)
 }

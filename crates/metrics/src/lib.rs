@@ -3,6 +3,7 @@
 //! **Architecture invariant:** nothing here is read by a decision. Take the metrics away and every answer
 //! stays the same.
 
+mod cache;
 mod exposition;
 mod instrument;
 mod node;
@@ -10,6 +11,7 @@ mod process;
 mod store;
 mod words;
 
+pub use cache::{CacheAnswer, CacheMetrics, Drained};
 pub use exposition::{
     Description, Exposed, Exposition, Format, Instrument, Kind, Metrics, Rows, Value, Words,
 };

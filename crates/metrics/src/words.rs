@@ -55,6 +55,8 @@ crate::label! {
         Overloaded = "overloaded",
         /// More a second than the campaign lets in.
         RateLimited = "rate_limited",
+        /// The cache cannot be used.
+        CacheNotReady = "cache_not_ready",
         /// The node goes down.
         ShuttingDown = "shutting_down",
         /// Nobody knows whether it was done.

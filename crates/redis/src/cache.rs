@@ -271,6 +271,16 @@ impl Cache for RedisCache {
         Ok(Some(replies::accepted(bucket, epoch, &known)))
     }
 
+    async fn entry(&self, bucket: BucketKey, entry: EntryId) -> Result<Option<Delivery>, CacheError> {
+        let keys = self.keys(bucket);
+        let id = entry.to_string();
+        let mut command = redis::cmd("XRANGE");
+        command.arg(keys.stream()).arg(&id).arg(&id);
+        let answer = self.send(&keys, &command, None, self.soon()).await?;
+        let entries = entries::all(bucket, &answer).ok_or_else(unreadable)?;
+        Ok(self.deliveries(&keys, entries).await?.into_iter().next())
+    }
+
     async fn deliver(
         &self,
         bucket: BucketKey,

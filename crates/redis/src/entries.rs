@@ -55,7 +55,8 @@ pub(crate) fn of_claim(bucket: BucketKey, value: &Value) -> Option<(EntryId, Vec
     Some((text(start)?.parse().ok()?, all(bucket, entries)?))
 }
 
-fn all(bucket: BucketKey, value: &Value) -> Option<Vec<Entry>> {
+/// The entries of an answer to XRANGE; none: it cannot be read.
+pub(crate) fn all(bucket: BucketKey, value: &Value) -> Option<Vec<Entry>> {
     items(value)?.iter().map(|entry| one(bucket, entry)).collect()
 }
 

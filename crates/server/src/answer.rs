@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use holdfast_core::command::{How, Outcome};
 use holdfast_core::order::{Disposition, Order, State};
 use holdfast_engine::Engine;
-use holdfast_wire::Code;
+use holdfast_wire::{Code, OrderView};
 use serde::Serialize;
 
 use crate::problem::{Problem, Subject};
@@ -82,7 +82,7 @@ impl OrderAnswer {
         let mut response = json(self.place_status(), &order)?;
         if self.is_repeat() {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-        } else if let Ok(location) = HeaderValue::from_str(&format!("/v1/orders/{}", self.order.id)) {
+        } else if let Ok(location) = HeaderValue::from_str(&location(&order)) {
             response.headers_mut().insert(header::LOCATION, location);
         }
         Ok(response)
@@ -96,6 +96,14 @@ impl OrderAnswer {
     /// The order as it stands.
     pub(crate) fn into_order(self) -> Result<Response, Problem> {
         json(StatusCode::OK, &view::order(&self.order))
+    }
+}
+
+/// Where the order is found: one that only a cache has, on any node by its ticket.
+fn location(order: &OrderView) -> String {
+    match &order.ticket {
+        Some(ticket) => format!("/v1/orders/{}?ticket={ticket}", order.id),
+        None => format!("/v1/orders/{}", order.id),
     }
 }
 

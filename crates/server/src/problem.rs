@@ -260,6 +260,7 @@ impl From<Error> for Problem {
                 problem.0.retry_after = retry_after;
                 problem
             }
+            Error::CacheNotReady => Self::new(Code::CacheNotReady, "ask again with the same key"),
             Error::ShuttingDown => {
                 Self::new(Code::ShuttingDown, "the server is going down; nothing was done")
             }

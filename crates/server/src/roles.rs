@@ -83,6 +83,8 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::GET, "/v1/pools/{id}", READERS, Reach::Pool),
     route(Method::PATCH, "/v1/pools/{id}", OPERATORS, Reach::Pool),
     route(Method::GET, "/v1/pools/{id}/availability", READERS, Reach::Pool),
+    route(Method::GET, "/v1/pools/{id}/cache", READERS, Reach::Pool),
+    route(Method::POST, "/v1/pools/{id}/rebuild", OPERATORS, Reach::Pool),
     route(Method::POST, "/v1/pools/{id}/adjustments", OPERATORS, Reach::Pool),
     route(Method::POST, "/v1/pools/{id}/freeze", OPERATORS, Reach::Pool),
     route(Method::POST, "/v1/pools/{id}/unfreeze", OPERATORS, Reach::Pool),

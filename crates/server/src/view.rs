@@ -44,6 +44,7 @@ pub fn order(order: &Order) -> wire::OrderView {
         refund_due: order.refund_due.as_ref().map(|due| refund_due(due, &order.payments)),
         payments: order.payments.iter().map(payment).collect(),
         queue: None,
+        ticket: None,
         created_at: time(order.created_at),
         updated_at: time(order.updated_at),
         metadata: order.metadata.as_deref().and_then(raw),
@@ -53,7 +54,12 @@ pub fn order(order: &Order) -> wire::OrderView {
 /// An order, with its place in the queue if it waits in one.
 pub(crate) async fn standing_order(engine: &Engine, row: &Order) -> wire::OrderView {
     let standing = engine.standing(row).await;
-    wire::OrderView { queue: standing.map(queue), ..order(row) }
+    let ticket = engine.ticket_of(row.id).filter(|_| row.state == State::Queued);
+    wire::OrderView {
+        queue: standing.map(queue),
+        ticket: ticket.as_deref().map(ToOwned::to_owned),
+        ..order(row)
+    }
 }
 
 fn queue(standing: Standing) -> wire::QueueView {

@@ -18,6 +18,7 @@ mod key;
 mod kind;
 mod lines;
 mod order_work;
+mod pool;
 mod problem;
 mod request;
 mod settlement;
@@ -39,6 +40,9 @@ pub use key::{ActView, CreateKeyRequest, CreatedKeyView, KeyView};
 pub use kind::{BilingualView, ProblemKindView};
 pub use lines::{LineStarts, without_mark};
 pub use order_work::{CancelOrdersRequest, CancellationsView, RefusedCancelView, ResolveOrderRequest};
+pub use pool::{
+    AdjustmentView, AvailabilityView, BucketCacheView, BucketView, CacheView, PoolView, TransferView,
+};
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
 pub use request::{
     AdjustPoolRequest, CancelLine, CancelRequest, ChangePoolRequest, KeyLimits, Money, OpenPoolRequest,
@@ -48,9 +52,8 @@ pub use request::{
 };
 pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView, SettlementView};
 pub use view::{
-    AdjustmentView, AllocationView, AvailabilityView, BatchResult, BatchView, BucketView, HealthView,
-    LedgerEntryView, LineView, NotificationView, OrderView, Page, PaymentView, PoolView, QueueView,
-    RefundDuePaymentView, RefundDueView, TransferView,
+    AllocationView, BatchResult, BatchView, HealthView, LedgerEntryView, LineView, NotificationView,
+    OrderView, Page, PaymentView, QueueView, RefundDuePaymentView, RefundDueView,
 };
 
 /// A word of a closed vocabulary (a state, a reason, an action) as spelled in JSON. Text, not an enum:

@@ -66,6 +66,10 @@ pub struct OrderView {
     /// Where it stands in the queue, while it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueView>,
+    /// What its buyer keeps while it is queued by a cache: `GET /v1/orders/{id}?ticket=…` says on any node what
+    /// became of it, also after the cache is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
     /// When it was placed.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub created_at: String,
@@ -186,120 +190,6 @@ pub struct PaymentView {
     /// What became of it.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub disposition: Word,
-}
-
-/// A pool with its buckets, exact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PoolView {
-    /// Its id.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = "uuid"))]
-    pub id: String,
-    /// The campaign.
-    pub campaign_id: String,
-    /// What is sold.
-    pub sku: String,
-    /// Where it is.
-    pub location: String,
-    /// How orders reach the authority.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub path: Word,
-    /// Which bucket an order tries first.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub routing: Word,
-    /// All units.
-    pub supply: u64,
-    /// Units that can be taken.
-    pub available: u64,
-    /// Units held.
-    pub held: u64,
-    /// Units sold.
-    pub sold: u64,
-    /// No stock moves out.
-    pub frozen: bool,
-    /// Nothing is sold from it any more.
-    #[serde(default)]
-    pub retired: bool,
-    /// Most orders that a node places at the same time; null: no limit of the pool's own.
-    #[serde(default)]
-    pub max_concurrency: Option<u32>,
-    /// What it does on the cached path while its cache cannot be used.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub cache_fallback: Word,
-    /// Its buckets, ascending.
-    pub buckets: Vec<BucketView>,
-}
-
-/// A bucket of a pool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct BucketView {
-    /// Its number, from 0.
-    pub number: u32,
-    /// Its share in routing.
-    pub weight: u32,
-    /// Units that can be taken.
-    pub available: u64,
-    /// Units held.
-    pub held: u64,
-    /// Units sold.
-    pub sold: u64,
-    /// The number of its last ledger entry.
-    pub ledger_seq: u64,
-}
-
-/// A pool's stock for display, with its age stated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AvailabilityView {
-    /// Units that could be taken.
-    pub available: u64,
-    /// Whether there are any.
-    pub in_stock: bool,
-    /// When that was read.
-    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
-    pub as_of: String,
-    /// How old it is.
-    pub age_ms: u64,
-    /// Where it comes from.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub source: Word,
-}
-
-/// What became of an adjustment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AdjustmentView {
-    /// The business key.
-    pub adjustment_id: String,
-    /// `applied`, `pending_approval`, `rejected` or `expired`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub state: Word,
-    /// The pool as it is now.
-    pub pool: PoolView,
-    /// The request for a second person, where one is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval_id: Option<String>,
-}
-
-/// What became of a transfer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct TransferView {
-    /// The business key.
-    pub transfer_id: String,
-    /// `applied`, `pending_approval`, `rejected` or `expired`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub state: Word,
-    /// How many units move.
-    pub quantity: u64,
-    /// The pool that gave them, as it is now.
-    pub from: PoolView,
-    /// The pool that has them, as it is now.
-    pub to: PoolView,
-    /// The request for a second person, where one is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval_id: Option<String>,
 }
 
 /// What became of a payment notice.

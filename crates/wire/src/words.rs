@@ -49,7 +49,7 @@ pub(crate) fn cancelled_state() -> Object {
 }
 
 pub(crate) fn path() -> Object {
-    optional(&["direct", "batched", "queued"], "How orders reach the authority.")
+    optional(&["direct", "batched", "queued", "cached"], "How orders reach the authority.")
 }
 
 pub(crate) fn routing() -> Object {

@@ -14,6 +14,7 @@ mod approvals;
 mod backup;
 mod bad_input;
 mod bench;
+mod cache;
 mod cancellations;
 mod care;
 mod command_line;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cache::{Accepted, CacheBucket, Epoch, EpochState, Landing, SetAside, Turn, TurnEpoch};
 use crate::campaign::Policy;
 use crate::case::Case;
-use crate::command::{How, OrderAction, OrderCommand, Outcome, Signed};
+use crate::command::{How, OrderAction, OrderCommand, Outcome, Place, Signed};
 use crate::id::OrderId;
 use crate::ledger::Action;
 use crate::order::{Order, State};
@@ -134,9 +134,7 @@ impl Working {
         if let Some((_, line)) = queued.lines.iter().zip(1_u32..).find(|(line, _)| is_gone(line.pool)) {
             return Outcome::refused(Refusal::UnknownSku { line });
         }
-        queued.state = State::Queued;
-        queued.home = Some(accepted.bucket);
-        queued.due_at = Some(*due_at);
+        wait(&mut queued, accepted, *due_at);
         let queued = Arc::new(queued);
         let command = OrderCommand::new(queued.id, OrderAction::Land, Signed::new(ACTOR, ""));
         let facts = match self.facts(&queued, &command, policy) {
@@ -202,6 +200,25 @@ impl Working {
     }
 }
 
+/// An order that a cache has accepted, as it waits to be landed.
+pub fn accepted_order(
+    place: &Place,
+    policy: &Policy,
+    accepted: &Accepted,
+    due_at: Timestamp,
+    now: Timestamp,
+) -> Order {
+    let mut order = new_order(place, place.hold_seconds.unwrap_or(policy.hold_seconds), now);
+    wait(&mut order, accepted, due_at);
+    order
+}
+
+fn wait(order: &mut Order, accepted: &Accepted, due_at: Timestamp) {
+    order.state = State::Queued;
+    order.home = Some(accepted.bucket);
+    order.due_at = Some(due_at);
+}
+
 /// The row after a turn, and whether it is another than before.
 fn turned(
     turn: &TurnEpoch,
@@ -218,7 +235,7 @@ fn turned(
         }
         (Turn::Open { identity }, known) => {
             let last = known.map_or(Epoch::default(), |row| row.epoch);
-            if turn.epoch != last.next() || known.is_some_and(|row| row.state != EpochState::Closed) {
+            if turn.epoch <= last || known.is_some_and(|row| row.state != EpochState::Closed) {
                 return Err(Refusal::Conflict("an epoch begins when the one before it is closed"));
             }
             let row = CacheBucket {

@@ -18,6 +18,7 @@ mod transition;
 mod unsold;
 
 pub use allocate::refusal_of_status;
+pub use cache::accepted_order;
 pub use place::repeated;
 pub use serve::{Taker, shortage};
 

@@ -86,6 +86,17 @@ pub enum Delivery {
     Poison(SetAside),
 }
 
+impl Delivery {
+    /// Where it was accepted.
+    #[must_use]
+    pub fn accepted(&self) -> Accepted {
+        match self {
+            Self::Order(landing) => landing.accepted,
+            Self::Poison(aside) => aside.accepted,
+        }
+    }
+}
+
 /// What a bucket's cache says of itself, read at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
@@ -184,6 +195,9 @@ pub trait Cache: Send + Sync + 'static {
         epoch: Epoch,
         order_no: &OrderNo,
     ) -> Result<Option<(Accepted, OrderId)>, CacheError>;
+
+    /// One entry that waits; none if it has left, or never was.
+    async fn entry(&self, bucket: BucketKey, entry: EntryId) -> Result<Option<Delivery>, CacheError>;
 
     /// Entries that nobody has been given yet, in their order; waits a while for the first.
     async fn deliver(

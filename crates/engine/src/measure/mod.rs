@@ -58,7 +58,8 @@ impl Engine {
     pub fn exposed(&self) -> Vec<Arc<dyn Exposed>> {
         let store: Arc<dyn Exposed> = Arc::clone(self.store().metrics()) as _;
         let node: Arc<dyn Exposed> = Arc::clone(&self.shared.metrics) as _;
-        vec![node, store, Arc::new(View(self.clone()))]
+        let caches: Arc<dyn Exposed> = Arc::clone(&self.shared.caches.metrics) as _;
+        vec![node, store, caches, Arc::new(View(self.clone()))]
     }
 
     /// The worker: one bounded look at a time, ends when the engine drains.

@@ -317,7 +317,7 @@ async fn the_worker_lands_at_once_what_its_node_took_in_and_drains_durably() {
     sale.engine.start_workers();
     let ids = take_in(&sale, 0..8).await;
     for id in &ids {
-        let decided = sale.engine.order_when_decided(*id, LONG).await.unwrap().unwrap();
+        let decided = sale.engine.order_when_decided(*id, None, LONG).await.unwrap().into_order().unwrap();
         assert_eq!(decided.state, State::Held);
     }
     assert_eq!(sale.balances(pool).await, (0, 8, 0));
@@ -338,7 +338,7 @@ async fn what_waits_when_a_node_stops_is_landed_by_the_next() {
     let next = Engine::new(sale.store.clone(), Arc::new(UuidV7), Config::default());
     next.start_workers();
     for id in &ids {
-        let decided = next.order_when_decided(*id, LONG).await.unwrap().unwrap();
+        let decided = next.order_when_decided(*id, None, LONG).await.unwrap().into_order().unwrap();
         assert_eq!(decided.state, State::Held);
     }
     assert_eq!(sale.balances(pool).await, (2, 3, 0));

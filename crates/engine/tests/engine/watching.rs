@@ -105,10 +105,13 @@ async fn a_wait_ends_when_the_queued_order_is_decided() {
         }
         sale.change(id, OrderAction::Land).await
     };
-    let (found, _) = tokio::join!(sale.engine.order_when_decided(id, LONG), land);
-    assert_eq!(found.unwrap().unwrap().state, State::Held);
-    assert_eq!(sale.engine.order_when_decided(id, LONG).await.unwrap().unwrap().state, State::Held);
-    assert_eq!(sale.engine.order_when_decided(OrderId(1), LONG).await.unwrap(), None);
+    let (found, _) = tokio::join!(sale.engine.order_when_decided(id, None, LONG), land);
+    assert_eq!(found.unwrap().into_order().unwrap().state, State::Held);
+    assert_eq!(
+        sale.engine.order_when_decided(id, None, LONG).await.unwrap().into_order().unwrap().state,
+        State::Held
+    );
+    assert_eq!(sale.engine.order_when_decided(OrderId(1), None, LONG).await.unwrap().into_order(), None);
     assert_eq!(sale.engine.watchers(), 0);
 }
 
@@ -118,8 +121,17 @@ async fn a_wait_is_over_in_time_or_when_the_node_stops() {
     let pool = sale.pool("A", 3, 1).await;
     let id = queued(&sale, pool).await;
     let started = tokio::time::Instant::now();
-    let found = sale.engine.order_when_decided(id, Duration::from_secs(30)).await.unwrap().unwrap();
+    let found = sale
+        .engine
+        .order_when_decided(id, None, Duration::from_secs(30))
+        .await
+        .unwrap()
+        .into_order()
+        .unwrap();
     assert_eq!((found.state, started.elapsed().as_secs()), (State::Queued, 30));
-    let (found, _) = tokio::join!(sale.engine.order_when_decided(id, LONG), sale.engine.drain(LONG));
-    assert_eq!((found.unwrap().unwrap().state, started.elapsed().as_secs()), (State::Queued, 30));
+    let (found, _) = tokio::join!(sale.engine.order_when_decided(id, None, LONG), sale.engine.drain(LONG));
+    assert_eq!(
+        (found.unwrap().into_order().unwrap().state, started.elapsed().as_secs()),
+        (State::Queued, 30)
+    );
 }

@@ -169,10 +169,10 @@ pub(super) const STOCK_IN_USE: Guidance = for_now(
 
 pub(super) const ADMISSION_LOST: Guidance = over(
     text(
-        "The cache lost the admission before it was written; the ticket stands for nothing.",
-        "缓存在写入前丢失了入场资格；该票据无效。",
+        "The cache lost the order before it was landed: nothing was ever held, and the ticket stands for nothing. The same number may be placed again.",
+        "缓存在落库前丢失了该订单：从未占用库存，票据作废。可用同一订单号重新下单。",
     ),
-    Key::New,
+    Key::Same,
     text("Your place was lost. Please order again.", "您的排队资格已失效，请重新下单。"),
 );
 

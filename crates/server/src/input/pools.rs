@@ -11,10 +11,8 @@ use holdfast_core::stock::{BUCKETS_MAX, CacheFallback, Path, Routing, SUPPLY_MAX
 use holdfast_wire::Code;
 
 use super::campaigns::{SwitchInput, read_switch};
-use super::field::{Field, PoolIdField, TEXT_CHARS_MAX, id, integer, quantity_in, text, word};
-use super::json::Json;
+use super::field::{PoolIdField, TEXT_CHARS_MAX, id, integer, quantity_in, text, word};
 use super::reader::{Item, Object};
-use super::report::Fault;
 
 /// Bounds of an adjustment; 0 is none.
 const DELTA: RangeInclusive<i64> = -(SUPPLY_MAX as i64)..=SUPPLY_MAX as i64;
@@ -26,7 +24,7 @@ pub(crate) fn read_pool(actor: &Arc<str>, body: &mut Object<'_, '_>) -> Option<O
     let location = read_location(body);
     let supply = body.required("supply", quantity_in(0..=SUPPLY_MAX));
     let buckets = body.defaulted("buckets", integer(1..=BUCKETS_MAX), 1);
-    let path = body.defaulted("path", BuiltPath, Path::Batched);
+    let path = body.defaulted("path", word(Path::parse), Path::Batched);
     let routing = body.defaulted("routing", word(Routing::parse), Routing::OrderHash);
     Some(OpenPool {
         id: PoolId(0),
@@ -41,24 +39,6 @@ pub(crate) fn read_pool(actor: &Arc<str>, body: &mut Object<'_, '_>) -> Option<O
     })
 }
 
-/// A path that is built.
-struct BuiltPath;
-
-impl Field for BuiltPath {
-    type Out = Path;
-
-    fn code(&self) -> Code {
-        Code::InvalidValue
-    }
-
-    fn read(&self, json: &Json<'_>) -> Result<Path, Fault> {
-        match word(Path::parse).read(json)? {
-            path @ (Path::Direct | Path::Batched | Path::Queued) => Ok(path),
-            Path::Cached => Err(Fault::new(self.code(), "the cached path is not built yet")),
-        }
-    }
-}
-
 /// Reads `location`, by default `main`.
 fn read_location(body: &mut Object<'_, '_>) -> Option<Location> {
     match body.optional("location", id())? {
@@ -69,7 +49,7 @@ fn read_location(body: &mut Object<'_, '_>) -> Option<Location> {
 
 /// Reads a change of a pool. Who sends no operator acts under the name of the key.
 pub(crate) fn read_change(pool: PoolId, actor: &Arc<str>, body: &mut Object<'_, '_>) -> Option<ChangePool> {
-    let path = body.optional("path", BuiltPath);
+    let path = body.optional("path", word(Path::parse));
     let routing = body.optional("routing", word(Routing::parse));
     let buckets = body.optional("buckets", integer(1..=BUCKETS_MAX));
     let weight = |item: Item<'_, '_>| item.field(integer(0..=WEIGHT_MAX));
@@ -175,7 +155,6 @@ mod tests {
             (r#""supply":1000000000001"#, "/supply", "invalid_quantity"),
             (r#""supply":1,"buckets":0"#, "/buckets", "invalid_value"),
             (r#""supply":1,"buckets":257"#, "/buckets", "invalid_value"),
-            (r#""supply":1,"path":"cached""#, "/path", "invalid_value"),
             (r#""supply":1,"path":"Direct""#, "/path", "invalid_value"),
             (r#""supply":1,"routing":"nearest""#, "/routing", "invalid_value"),
         ] {
@@ -225,7 +204,6 @@ mod tests {
             (r#"{"buckets":0}"#, "/buckets"),
             (r#"{"buckets":257}"#, "/buckets"),
             (r#"{"buckets":2.0}"#, "/buckets"),
-            (r#"{"path":"cached"}"#, "/path"),
             (r#"{"routing":"hash"}"#, "/routing"),
             (r#"{"cache_fallback":"allow"}"#, "/cache_fallback"),
         ] {

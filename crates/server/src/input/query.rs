@@ -90,6 +90,14 @@ impl<'q> Query<'q> {
         self.report.take(|| pointer(name), read)
     }
 
+    /// Text of bounded length that somebody else takes apart.
+    pub(crate) fn text(&mut self, name: &'static str, chars_max: usize) -> Option<String> {
+        let text = self.value(name)?;
+        let fits = (1..=chars_max).contains(&text.chars().count());
+        let why = || Fault::new(Code::InvalidValue, "is empty or too long");
+        self.report.take(|| pointer(name), fits.then_some(text).ok_or_else(why))
+    }
+
     /// `true` or `false`.
     pub(crate) fn flag(&mut self, name: &'static str) -> Option<bool> {
         self.word(name, |text| match text {

@@ -16,8 +16,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    approvals, assortment, audit, campaigns, cancellations, cases, docs, events, exports, health, imports,
-    keys, ledger, metrics, orders, payments, pools, settlement, transfers,
+    approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, exports, health,
+    imports, keys, ledger, metrics, orders, payments, pools, settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -71,6 +71,8 @@ pub(crate) fn document() -> Value {
         pools::get_pool,
         pools::get_availability,
         pools::change_pool,
+        caches::get_cache,
+        caches::rebuild_cache,
         pools::adjust_pool,
         pools::freeze_pool,
         pools::unfreeze_pool,

@@ -132,6 +132,18 @@ pub(crate) struct WaitParameter {
     wait: String,
 }
 
+/// Longest ticket.
+pub(crate) const TICKET_CHARS_MAX: usize = 2_048;
+
+/// What an accepted order's buyer was given.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TicketParameter {
+    /// The order's `ticket`: with it any node says what became of an order that only a cache has.
+    #[param(min_length = 1, max_length = 2048, required = false)]
+    ticket: String,
+}
+
 /// Which ledger entries.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -137,9 +137,7 @@ fn words_of(schema: &str, field: &str) -> Option<Vec<&'static str>> {
         ("PolicyRequest", "payment_failed") => all!(campaign::PaymentFailed),
         ("PolicyRequest", "review_end") => all!(campaign::ReviewEnd),
         ("AdjustPoolRequest", "kind") => all!(AdjustmentKind),
-        ("OpenPoolRequest" | "ChangePoolRequest", "path") => {
-            Path::ALL.iter().filter(|path| **path != Path::Cached).map(|path| path.as_str()).collect()
-        }
+        ("OpenPoolRequest" | "ChangePoolRequest", "path") => all!(Path),
         ("OpenPoolRequest" | "ChangePoolRequest", "routing") => all!(Routing),
         ("ChangePoolRequest", "cache_fallback") => all!(CacheFallback),
         ("PaymentNotification", "outcome") => all!(PaymentOutcome),

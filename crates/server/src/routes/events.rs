@@ -6,22 +6,24 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdfast_core::id::OrderId;
 use holdfast_core::order::{Order, State as OrderState};
-use holdfast_engine::Watcher;
+use holdfast_engine::{Found, Watcher};
 use holdfast_wire::Code;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::accept::best_of;
 use crate::app::App;
-use crate::extract::{Named, NoQuery};
-use crate::openapi::parameters::OrderPath;
+use crate::extract::Named;
+use crate::input::query::Query;
+use crate::openapi::parameters::{OrderPath, TICKET_CHARS_MAX, TicketParameter};
 use crate::openapi::problems::{ANY, KEYED, NAMED, QUERY, problems};
 use crate::problem::Problem;
+use crate::routes::orders::found;
 use crate::stream::{self, Gone, Pieces};
 use crate::view;
 
@@ -32,7 +34,7 @@ const RETRY_MS: u32 = 1_000;
 
 problems! {
     /// Problems before the first event.
-    FollowProblems = ANY, KEYED, QUERY, NAMED, &[Code::Overloaded, Code::ShuttingDown];
+    FollowProblems = ANY, KEYED, QUERY, NAMED, &[Code::Overloaded, Code::ShuttingDown, Code::AdmissionLost, Code::CacheNotReady];
 }
 
 /// Follows an order as server-sent events
@@ -43,6 +45,7 @@ problems! {
     get, path = "/v1/orders/{id}/events", tag = "orders",
     params(
         OrderPath,
+        TicketParameter,
         ("Last-Event-ID" = Option<String>, Header, description = "What was seen last; it is not sent again."),
     ),
     responses(
@@ -55,14 +58,16 @@ pub(crate) async fn follow_order(
     State(app): State<App>,
     Named(id): Named<OrderId>,
     headers: HeaderMap,
-    _: NoQuery,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
+    let mut query = Query::new(query.as_deref())?;
+    let ticket = query.text("ticket", TICKET_CHARS_MAX);
+    query.finish(Some(()))?;
     best_of(&headers, &[EVENTS])?;
     let permit = app.admit_events()?;
     // Before the read, so that no change falls between the two.
     let watcher = app.engine().watch(id)?;
-    let order = app.store().order(id).await?;
-    let order = order.ok_or_else(|| Problem::not_found("there is no such order"))?;
+    let order = found(app.engine().find_order(id, ticket.as_deref()).await?)?;
     let position = position(&app, &order).await?;
     let is_known = position.is_some()
         && headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()) == position.as_deref();
@@ -70,7 +75,7 @@ pub(crate) async fn follow_order(
         // For a reader of events this means: do not come back.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let follow = Follow { app: app.clone(), watcher, order, _permit: permit };
+    let follow = Follow { app: app.clone(), watcher, order, ticket, _permit: permit };
     let first = if is_known { None } else { Some(position) };
     let body = stream::body(app.limits().stream_stall_timeout, move |pieces| follow.run(first, pieces));
     let mut response = body.into_response();
@@ -102,6 +107,8 @@ struct Follow {
     watcher: Watcher,
     /// As it was sent last, or as the reader knows it.
     order: Arc<Order>,
+    /// What finds it while only a cache has it.
+    ticket: Option<String>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -121,16 +128,22 @@ impl Follow {
                 biased;
                 () = pieces.gone() => return Err(Gone),
                 changed = self.watcher.changed() => match changed {
-                    Some(order) => Some(order),
+                    Some(order) => Some(Found::Order(order)),
                     // The server stops. Whoever wants more comes back to another.
                     None => return Ok(()),
                 },
                 () = tokio::time::sleep_until(end) => return Ok(()),
                 // Another node may have decided it.
                 () = self.app.engine().left_queue(&self.order), if self.order.state == OrderState::Queued => {
-                    self.app.store().order(self.order.id).await.unwrap_or_default()
+                    self.read_anew().await
                 }
-                _ = beat.tick() => self.app.store().order(self.order.id).await.unwrap_or_default(),
+                _ = beat.tick() => self.read_anew().await,
+            };
+            let changed = match changed {
+                Some(Found::Order(order)) => Some(order),
+                // Whoever comes back is told that it was lost, or that there is no such order.
+                Some(Found::Lost | Found::Nothing) => return Ok(()),
+                None => None,
             };
             match changed.filter(|order| order.version > self.order.version) {
                 Some(order) => self.tell(order, &pieces).await?,
@@ -138,6 +151,11 @@ impl Follow {
             }
         }
         Ok(())
+    }
+
+    /// The order as it stands; none if that cannot be said now.
+    async fn read_anew(&self) -> Option<Found> {
+        self.app.engine().find_order(self.order.id, self.ticket.as_deref()).await.ok()
     }
 
     async fn tell(&mut self, order: Arc<Order>, pieces: &Pieces) -> Result<(), Gone> {

@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod assortment;
 pub(crate) mod audit;
+pub(crate) mod caches;
 pub(crate) mod campaigns;
 pub(crate) mod cancellations;
 pub(crate) mod cases;

@@ -11,9 +11,10 @@ use holdfast_core::command::{How, OrderAction, Outcome, Signed};
 use holdfast_core::id::{OrderId, OrderKey, PoolId};
 use holdfast_core::limit::LimitKeys;
 use holdfast_core::order::{Allocation, Line, Order, State as OrderState};
+use holdfast_core::refusal::Refusal;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
-use holdfast_engine::{Engine, PlaceRequest, RequestedLine};
+use holdfast_engine::{Engine, Found, PlaceRequest, RequestedLine};
 use holdfast_store::{OrderFilter, Page as StorePage};
 use holdfast_wire::{
     ApprovalView, BatchResult, BatchView, CancelRequest, Code, OrderView, Page, PaymentAttemptRequest,
@@ -32,7 +33,9 @@ use crate::input::orders::{
     DecisionInput, read_attempt, read_batch, read_cancel, read_decision, read_place, read_refund,
 };
 use crate::input::query::Query;
-use crate::openapi::parameters::{OrderFilters, OrderPath, PageParameters, WaitParameter};
+use crate::openapi::parameters::{
+    OrderFilters, OrderPath, PageParameters, TICKET_CHARS_MAX, TicketParameter, WaitParameter,
+};
 use crate::openapi::problems::{ANY, KEYED, NAMED, QUERY, WRITE, problems};
 use crate::problem::{Problem, Subject};
 use crate::scope::{Mentioned, of_list};
@@ -62,14 +65,14 @@ problems! {
         Code::KeyLimit, Code::RateLimited,
         Code::CampaignNotOpen, Code::CampaignPaused, Code::CampaignClosed, Code::Frozen,
         Code::AlreadyReleased, Code::AlreadyFailed, Code::AlreadyRefunded, Code::Cancelled,
-        Code::QueueTimeout, Code::QueueFull, Code::Conflict, Code::OrderMismatch,
+        Code::QueueTimeout, Code::QueueFull, Code::Conflict, Code::OrderMismatch, Code::CacheNotReady,
     ];
     /// Problems of a batch as a whole.
     BatchProblems = ANY, KEYED, WRITE;
     /// Problems of a list.
     ListProblems = ANY, KEYED, QUERY;
     /// Problems of one order.
-    OrderProblems = ANY, KEYED, QUERY, NAMED;
+    FoundProblems = ANY, KEYED, QUERY, NAMED, &[Code::AdmissionLost, Code::CacheNotReady];
     /// Problems of a cancel.
     CancelProblems = ANY, KEYED, WRITE, NAMED, OVER, &[Code::InvalidQuantity, Code::NotHeld];
     /// Problems of a payment attempt.
@@ -263,10 +266,10 @@ async fn batch_result(
 /// Shows an order as it stands
 #[utoipa::path(
     get, path = "/v1/orders/{id}", tag = "orders",
-    params(OrderPath, WaitParameter),
+    params(OrderPath, WaitParameter, TicketParameter),
     responses(
         (status = 200, description = "The order.", body = OrderView),
-        OrderProblems
+        FoundProblems
     )
 )]
 pub(crate) async fn get_order(
@@ -277,11 +280,20 @@ pub(crate) async fn get_order(
 ) -> Result<Response, Problem> {
     let mut query = Query::new(query.as_deref())?;
     let wait = query.wait("wait").unwrap_or_default();
+    let ticket = query.text("ticket", TICKET_CHARS_MAX);
     query.finish(Some(()))?;
     patience.extend(wait);
-    let order = app.engine().order_when_decided(id, wait).await?;
-    let order = order.ok_or_else(|| Problem::not_found("there is no such order"))?;
+    let order = found(app.engine().order_when_decided(id, ticket.as_deref(), wait).await?)?;
     json(StatusCode::OK, &view::standing_order(app.engine(), &order).await)
+}
+
+/// What became of it: an order, or an answer that stays.
+pub(crate) fn found(found: Found) -> Result<Arc<Order>, Problem> {
+    match found {
+        Found::Order(order) => Ok(order),
+        Found::Lost => Err(Problem::refused(&Refusal::AdmissionLost, false, false, None, Subject::Named)),
+        Found::Nothing => Err(Problem::not_found("there is no such order")),
+    }
 }
 
 /// Lists orders
@@ -329,7 +341,11 @@ async fn orders_of(
     let (Some(campaign), Some(order_no)) = (filter.campaign.clone(), filter.order_no.clone()) else {
         return Ok(app.store().orders(filter, asked).await?);
     };
-    let order = app.store().order_by_key(OrderKey { campaign, order_no }).await?;
+    let key = OrderKey { campaign, order_no };
+    let order = match app.store().order_by_key(key.clone()).await? {
+        None => app.engine().accepted_by_key(&key).await?,
+        found => found,
+    };
     let is_after = |order: &Arc<Order>| asked.after.is_none_or(|after| order.id > after);
     Ok((order.into_iter().filter(|order| filter.shows(order) && is_after(order)).collect(), false))
 }

@@ -1,0 +1,215 @@
+//! Landing what a cache accepted: in batches, through the bucket's lane, each entry with its own result. An
+//! entry leaves the stream only after its result is committed; delivered twice, it is found in the ledger.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use holdfast_core::cache::{EntryId, Landing, SetAside};
+use holdfast_core::command::{Command, Outcome};
+use holdfast_core::id::Location;
+use holdfast_core::refusal::Refusal;
+use holdfast_core::snapshot::LockSet;
+use holdfast_core::stock::BucketKey;
+use tokio::task::JoinSet;
+
+use super::contract::{Cache, CacheError, Delivery};
+use super::keeper::Memory;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::landing::Probe;
+use crate::lanes::{Class, LaneKey};
+
+/// What became of one delivery.
+enum Landed {
+    /// Its result is committed, or it can no longer land: the entry may go.
+    Settled(EntryId),
+    /// It waits, for a freeze to end.
+    Waiting(Delivery),
+    /// It failed and is tried again.
+    Failed(Delivery),
+    /// The authority will never take it.
+    Impossible(SetAside),
+}
+
+impl Engine {
+    /// Lands one batch. An error of the cache ends the batch and no more: what was delivered is claimed again.
+    pub(super) async fn land_accepted(
+        &self,
+        cache: &dyn Cache,
+        memory: &mut Memory,
+    ) -> Result<(), CacheError> {
+        if let Some(rest) = memory.paced_until.and_then(|until| until.checked_duration_since(Instant::now()))
+        {
+            self.shared.caches.rest(rest).await;
+        }
+        let deliveries = self.next_deliveries(cache, memory).await?;
+        if deliveries.is_empty() {
+            return Ok(());
+        }
+        memory.paced_until = self.shared.config.cache_landing_rate.and_then(|rate| {
+            let count = u32::try_from(deliveries.len()).unwrap_or(u32::MAX);
+            Instant::now().checked_add(Duration::from_secs(1).saturating_mul(count).checked_div(rate)?)
+        });
+        let bucket = memory.bucket;
+        let mut settled = Vec::with_capacity(deliveries.len());
+        let mut impossible = Vec::new();
+        let mut is_waiting = false;
+        for landed in self.land_batch(bucket, deliveries).await {
+            match landed {
+                Landed::Settled(entry) => settled.push(entry),
+                Landed::Waiting(delivery) => {
+                    is_waiting = true;
+                    memory.held_back.push(delivery);
+                }
+                Landed::Failed(delivery) => memory.held_back.push(delivery),
+                Landed::Impossible(aside) => impossible.push(aside),
+            }
+        }
+        for aside in impossible {
+            settled.extend(self.set_aside_entry(aside).await);
+        }
+        // What cannot be removed now is delivered once more.
+        if !settled.is_empty()
+            && let Err(error) = cache.settle(bucket, &settled).await
+        {
+            tracing::warn!(%error, "landed entries could not be removed from a stream");
+        }
+        if memory.held_back.is_empty() {
+            memory.failures = 0;
+            return Ok(());
+        }
+        if !is_waiting {
+            memory.failures = memory.failures.saturating_add(1);
+        }
+        self.shared.caches.rest(self.shared.config.cache_retry).await;
+        Ok(())
+    }
+
+    /// What was held back, what somebody left, or what is new.
+    async fn next_deliveries(
+        &self,
+        cache: &dyn Cache,
+        memory: &mut Memory,
+    ) -> Result<Vec<Delivery>, CacheError> {
+        if !memory.held_back.is_empty() {
+            return Ok(std::mem::take(&mut memory.held_back));
+        }
+        let config = &self.shared.config;
+        // A slow pace is kept by small batches: between two of them the keeper looks after the rest.
+        let paced =
+            config.cache_landing_rate.map(|rate| usize::try_from(rate.div_ceil(10)).unwrap_or(usize::MAX));
+        let count = paced.map_or(config.landing_batch_max, |paced| paced.min(config.landing_batch_max));
+        let bucket = memory.bucket;
+        let consumer = format!("{:032x}", self.shared.run);
+        let now = Instant::now();
+        if memory.claim_at.is_none_or(|claim_at| now >= claim_at) {
+            // Whoever takes over a bucket takes at once what its last keeper left.
+            let idle = if memory.claim_at.is_none() { Duration::ZERO } else { config.claim_idle };
+            let claimed = cache.claim(bucket, &consumer, count, idle).await?;
+            if !claimed.is_empty() {
+                self.shared.caches.metrics.redelivered.add(u64::try_from(claimed.len()).unwrap_or(0));
+                return Ok(claimed);
+            }
+            memory.claim_at = now.checked_add(config.claim_idle);
+        }
+        cache.deliver(bucket, &consumer, count, config.cache_wait).await
+    }
+
+    async fn land_batch(&self, bucket: BucketKey, deliveries: Vec<Delivery>) -> Vec<Landed> {
+        let (mut landed, mut landings) = (Vec::with_capacity(deliveries.len()), Vec::new());
+        for delivery in deliveries {
+            match delivery {
+                Delivery::Order(landing) => landings.push(landing),
+                Delivery::Poison(aside) => landed.push(Landed::Impossible(aside)),
+            }
+        }
+        let commands = landings.iter().map(|landing| Command::Land(Arc::clone(landing))).collect();
+        let locks = LockSet::bucket(bucket);
+        let outcomes =
+            self.shared.lanes.run_all(LaneKey::Bucket(bucket), Class::Settling, commands, &locks).await;
+        let mut missed = JoinSet::new();
+        for (landing, outcome) in landings.into_iter().zip(outcomes) {
+            if matches!(outcome, Ok(Outcome::Elsewhere(_) | Outcome::Miss(_))) {
+                let engine = self.clone();
+                missed.spawn(async move {
+                    let outcome = engine.land_wide(&landing).await;
+                    (landing, outcome)
+                });
+            } else {
+                landed.push(self.judge_landing(landing, outcome));
+            }
+        }
+        while let Some(done) = missed.join_next().await {
+            landed.extend(done.map(|(landing, outcome)| self.judge_landing(landing, outcome)));
+        }
+        landed
+    }
+
+    /// The bucket had too little: a bounded number of others, then the whole pool.
+    async fn land_wide(&self, landing: &Arc<Landing>) -> Result<Outcome, Error> {
+        let (home, place) = (landing.accepted.bucket, &landing.place);
+        let command = || Command::Land(Arc::clone(landing));
+        if let Some(line) = place.lines.first() {
+            let (units, location) = (landing.accepted.units, line.location.clone());
+            let location = &location.unwrap_or_else(Location::main);
+            let probe = Probe { home, key: &place.key, sku: &line.sku, location, units };
+            if let Some(outcome) = self.probe(probe, command).await? {
+                return Ok(outcome);
+            }
+        }
+        let (lane, locks) = (LaneKey::Pool(home.pool), LockSet::pool(home.pool));
+        self.shared.lanes.run(lane, Class::Settling, command(), locks).await
+    }
+
+    fn judge_landing(&self, landing: Arc<Landing>, outcome: Result<Outcome, Error>) -> Landed {
+        let (entry, id) = (landing.accepted.entry, landing.place.id);
+        match outcome {
+            Ok(outcome @ Outcome::Order { .. }) => {
+                self.shared.caches.waiting.leave(id);
+                let now_ms = u64::try_from(self.store().now().0 / 1_000).unwrap_or(0);
+                let waited_ms = now_ms.saturating_sub(entry.millis);
+                self.shared.caches.metrics.landed.inc();
+                self.shared.caches.metrics.landing_lag.observe(Duration::from_millis(waited_ms));
+                self.after_change(&outcome);
+                Landed::Settled(entry)
+            }
+            // A repeat of a key, or an epoch that is over. Who waits asks, and is told.
+            Ok(
+                Outcome::Refused { order: Some(_), .. }
+                | Outcome::Refused { refusal: Refusal::AdmissionLost, .. },
+            ) => Landed::Settled(entry),
+            Ok(Outcome::NotDue(_)) => Landed::Waiting(Delivery::Order(landing)),
+            Ok(Outcome::Refused { refusal, .. }) => {
+                let why = Arc::from(format!("{refusal:?}"));
+                Landed::Impossible(SetAside { accepted: landing.accepted, why })
+            }
+            Ok(
+                Outcome::Pool { .. }
+                | Outcome::Adjusted { .. }
+                | Outcome::Transferred { .. }
+                | Outcome::Imported { .. }
+                | Outcome::Proposed { .. }
+                | Outcome::Epoch { .. }
+                | Outcome::Outdated
+                | Outcome::Miss(_)
+                | Outcome::Elsewhere(_),
+            )
+            | Err(_) => Landed::Failed(Delivery::Order(landing)),
+        }
+    }
+
+    /// Settles what an entry took that will never be an order; the entry, if that is committed.
+    async fn set_aside_entry(&self, aside: SetAside) -> Option<EntryId> {
+        let (bucket, entry) = (aside.accepted.bucket, aside.accepted.entry);
+        tracing::warn!(pool = %bucket.pool, bucket = bucket.number, %entry, why = %aside.why, "an entry is set aside");
+        let (lane, locks) = (LaneKey::Bucket(bucket), LockSet::bucket(bucket));
+        match self.shared.lanes.run(lane, Class::Settling, Command::SetAside(aside), locks).await {
+            Ok(Outcome::Epoch { .. } | Outcome::Refused { refusal: Refusal::AdmissionLost, .. }) => {
+                self.shared.caches.metrics.poisoned.inc();
+                Some(entry)
+            }
+            // It is claimed and set aside once more.
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
