@@ -148,9 +148,12 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
             Report { errors, ..empty(&args) }
         }
         Err(error) => {
-            return Err(
-                anyhow!(error).context("the file was not imported, or its answer was lost; import it again")
-            );
+            let what = if error.outcome_is_unknown() {
+                "the answer was lost; import the file again: it is applied once"
+            } else {
+                "the file was not imported"
+            };
+            return Err(anyhow!(error).context(what));
         }
     };
     match args.format {

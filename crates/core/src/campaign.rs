@@ -294,7 +294,7 @@ spelled! {
 }
 
 impl Switches {
-    /// The switches after one more was set; none if a closed campaign would have to change.
+    /// The switches after one more was set; none: a closed campaign is neither opened, paused nor resumed any more.
     #[must_use]
     pub const fn after(self, switch: Switch) -> Option<Self> {
         let mut next = self;
@@ -305,14 +305,10 @@ impl Switches {
             Switch::Freeze => next.frozen = true,
             Switch::Unfreeze => next.frozen = false,
             Switch::Close => next.closed = true,
-            // Nothing will begin any more.
-            Switch::Warm if self.closed => return None,
             Switch::Warm => {}
         }
         // A freeze is a stop-loss: it must work on a closed campaign too, where retakes go on.
-        let allowed = !self.closed
-            || matches!(switch, Switch::Freeze | Switch::Unfreeze | Switch::Close)
-            || (next.opened == self.opened && next.paused == self.paused);
+        let allowed = !self.closed || matches!(switch, Switch::Freeze | Switch::Unfreeze | Switch::Close);
         if allowed { Some(next) } else { None }
     }
 }

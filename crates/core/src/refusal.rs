@@ -46,6 +46,11 @@ pub enum Refusal {
     Halted,
     /// The campaign or a pool is frozen.
     Frozen,
+    /// What a line wants stands in frozen pools only.
+    LineFrozen {
+        /// The line, from 1.
+        line: u32,
+    },
     /// The campaign is paused.
     CampaignPaused,
     /// The campaign is a draft, or its time has not come.

@@ -196,6 +196,7 @@ fn said<'r>(
         | Refusal::CampaignClosed
         | Refusal::Halted
         | Refusal::Frozen
+        | Refusal::LineFrozen { .. }
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen
         | Refusal::QueueFull { .. }

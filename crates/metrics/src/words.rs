@@ -155,7 +155,7 @@ impl From<&Refusal> for Code {
             Refusal::InvalidValue { .. } => Self::InvalidValue,
             Refusal::Rows(faults) => faults.first().map_or(Self::Conflict, |fault| of_row(&fault.why)),
             Refusal::CampaignClosed => Self::CampaignClosed,
-            Refusal::Halted | Refusal::Frozen => Self::Frozen,
+            Refusal::Halted | Refusal::Frozen | Refusal::LineFrozen { .. } => Self::Frozen,
             Refusal::CampaignPaused => Self::CampaignPaused,
             Refusal::CampaignNotOpen => Self::CampaignNotOpen,
             Refusal::AccountOpenHolds { .. } => Self::AccountOpenHolds,

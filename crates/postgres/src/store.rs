@@ -131,15 +131,21 @@ async fn begin_first(connection: &Connection, incarnation: u128) -> Result<(), E
     connection.commit().await.store()
 }
 
+/// A connection to the database of somebody else's servers, to read what this binary can read.
+async fn beside(address: &Address) -> Result<Connection, Error> {
+    let connection = Connection::open(address, tls::connector(&address.trust)?, Timeouts::default()).await?;
+    migrate::schema_of(&connection).await?.check_readable()?;
+    Ok(connection)
+}
+
 /// Audits a database beside running servers, or without one.
 pub async fn audit(address: &Address) -> Result<Report, Error> {
-    let connection = Connection::open(address, tls::connector(&address.trust)?, Timeouts::default()).await?;
-    crate::audit::audit(&connection).await
+    crate::audit::audit(&beside(address).await?).await
 }
 
 /// Reads an order and its ledger entries beside running servers, or without one.
 pub async fn explain(address: &Address, order: &ExplainOrder) -> Result<Option<Explained>, Error> {
-    let connection = Connection::open(address, tls::connector(&address.trust)?, Timeouts::default()).await?;
+    let connection = beside(address).await?;
     connection.begin(Mode::View).await.store()?;
     let asked = match order {
         ExplainOrder::Id(id) => query::order(*id),

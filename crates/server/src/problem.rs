@@ -224,7 +224,7 @@ const fn code_of(refusal: &Refusal) -> Code {
         // Told row by row: see `Problem::of_file`.
         Refusal::Rows(_) => Code::Conflict,
         Refusal::CampaignClosed => Code::CampaignClosed,
-        Refusal::Halted | Refusal::Frozen => Code::Frozen,
+        Refusal::Halted | Refusal::Frozen | Refusal::LineFrozen { .. } => Code::Frozen,
         Refusal::CampaignPaused => Code::CampaignPaused,
         Refusal::CampaignNotOpen => Code::CampaignNotOpen,
         Refusal::AccountOpenHolds { .. } => Code::AccountOpenHolds,
@@ -315,6 +315,7 @@ fn detail_of(refusal: &Refusal) -> Cow<'static, str> {
             "who asked is no second person: another operator with another key decides".into()
         }
         Refusal::UnknownSku { line } => Cow::Owned(format!("line {line}: the campaign has no such stock")),
+        Refusal::LineFrozen { line } => Cow::Owned(format!("line {line}: its stock is frozen")),
         Refusal::InvalidValue { pointer, why } => Cow::Owned(format!("{pointer} {why}")),
         Refusal::AccountOpenHolds { limit } => Cow::Owned(format!("the account may have {limit} open holds")),
         Refusal::QueueFull { limit } => Cow::Owned(format!("{limit} orders wait already")),
@@ -374,6 +375,7 @@ fn errors_of(refusal: &Refusal, code: Code, subject: Subject<'_>) -> Vec<Problem
         Refusal::UnknownSku { line } => {
             vec![item(pointer_of_line(*line, subject), "the campaign has no stock of this SKU and location")]
         }
+        Refusal::LineFrozen { line } => vec![item(pointer_of_line(*line, subject), "its stock is frozen")],
         Refusal::InvalidValue { pointer, why } => vec![item(pointer.clone(), why)],
         Refusal::AccountLimit(shortage) => {
             short(pointer_of_line(shortage.line, subject), shortage, "more than the account may have")

@@ -150,14 +150,21 @@ fn begin_start(connection: &Connection, incarnation: u128) -> Result<(), Error> 
     Ok(())
 }
 
+/// Opens a file of somebody else's server, to read what this binary can read.
+fn beside(path: &Path) -> Result<Connection, Error> {
+    let db = reader::open(path)?;
+    migrate::schema_of(&db)?.check_readable()?;
+    Ok(db)
+}
+
 /// Audits a database file beside a running server, or without one.
 pub fn audit_file(path: &Path) -> Result<Report, Error> {
-    audit::audit(&reader::open(path)?)
+    audit::audit(&beside(path)?)
 }
 
 /// Reads an order and its ledger entries beside a running server, or without one.
 pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<Explained>, Error> {
-    let db = reader::open(path)?;
+    let db = beside(path)?;
     let found = match order {
         ExplainOrder::Id(id) => query::order(&db, *id)?,
         ExplainOrder::Key(key) => query::order_by_key(&db, key)?,

@@ -260,8 +260,9 @@ impl Act {
             (Command::Order(change), Outcome::Order { order, how: How::Created | How::Changed, .. }) => {
                 let action = operator_action(change)?;
                 let about = About::Order(order.id, order.key.campaign.clone());
-                let Signed { actor, reason, via } = &change.signed;
-                Some(Self::new(about, action, String::new(), via.as_ref()).by(actor, reason))
+                let Signed { actor: _, reason, via } = &change.signed;
+                let act = Self::new(about, action, told_of_order(&change.action), via.as_ref());
+                Some(act.by(named_operator(&change.signed), reason))
             }
             (
                 Command::Place(_)
@@ -333,6 +334,38 @@ fn operator_action(change: &OrderCommand) -> Option<&'static str> {
         OrderAction::Land | OrderAction::Attempt(..) | OrderAction::Notice(_) | OrderAction::Expire(_) => {
             None
         }
+    }
+}
+
+/// What a change of an order asked for.
+fn told_of_order(action: &OrderAction) -> String {
+    match action {
+        OrderAction::Extend(until) => format!("until {until}"),
+        OrderAction::MarkRefunded(payments) if payments.is_empty() => "all that was due".to_owned(),
+        OrderAction::MarkRefunded(payments) => {
+            let ids: Vec<_> = payments.iter().map(ToString::to_string).collect();
+            format!("payments {}", ids.join(", "))
+        }
+        OrderAction::Refund(refund) => {
+            let lines = refund.lines.iter().map(|line| format!("line {}: {}", line.line, line.quantity));
+            let restock = match refund.restock {
+                Some(true) => ", restocked",
+                Some(false) => ", not restocked",
+                None => "",
+            };
+            format!("refund {}, {}{restock}", refund.refund_id, lines.collect::<Vec<_>>().join(", "))
+        }
+        OrderAction::Reduce(keeps) => {
+            let lines = keeps.iter().map(|keep| format!("line {} keeps {}", keep.line, keep.keep));
+            lines.collect::<Vec<_>>().join(", ")
+        }
+        OrderAction::Land
+        | OrderAction::Cancel
+        | OrderAction::Attempt(..)
+        | OrderAction::Notice(_)
+        | OrderAction::Confirm
+        | OrderAction::Release
+        | OrderAction::Expire(_) => String::new(),
     }
 }
 

@@ -29,6 +29,19 @@ impl Schema {
         if self.is_usable() { Ok(()) } else { Err(Error::Unavailable(self.too_new())) }
     }
 
+    /// Refuses what this binary cannot read beside the server that has it.
+    pub fn check_readable(&self) -> Result<(), Error> {
+        self.check()?;
+        match self.version {
+            Some(version) if version < self.known => Err(Error::Unavailable(format!(
+                "the schema is version {version}, this holdfast reads version {}: use the holdfast that serves from it, \
+                 or serve from it with this one, which brings it up to date",
+                self.known
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Why it may not.
     fn too_new(&self) -> String {
         let version = self.version.unwrap_or(0);
@@ -46,4 +59,25 @@ impl Schema {
 /// The number in a migration's name, `V1__initial`.
 pub fn version_of(name: &str) -> Option<i32> {
     name.strip_prefix('V')?.split_once("__")?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_version_made_is_read_only_where_it_can_be() {
+        let schema = |version, compatible_from| Schema { version, known: 9, compatible_from };
+        for readable in [schema(Some(9), Some(9)), schema(Some(10), Some(9)), schema(None, None)] {
+            assert!(readable.check_readable().is_ok(), "{readable:?}");
+        }
+        for (other, says) in [
+            (schema(Some(8), Some(8)), "is version 8, this holdfast reads version 9"),
+            (schema(Some(10), Some(10)), "start a newer holdfast"),
+            (schema(Some(10), None), "start a newer holdfast"),
+        ] {
+            let why = other.check_readable().unwrap_err().to_string();
+            assert!(why.contains(says), "{why}");
+        }
+    }
 }

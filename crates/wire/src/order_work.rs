@@ -84,7 +84,8 @@ pub struct ResolveOrderRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub until: Option<String>,
-    /// With `refunded`: which payments went back; absent: all that were due.
+    /// With `refunded`: which payments of this order went back, also those that were said to have before; absent: all
+    /// that are due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 100))]
     pub payment_ids: Option<Vec<String>>,

@@ -44,15 +44,23 @@ impl Working {
         if status != CampaignStatus::Closed && self.rows.halted {
             return Err(Refusal::Halted);
         }
-        if status != CampaignStatus::Closed && self.any_frozen(lines, Asker::Anew) {
-            return Err(Refusal::Frozen);
+        if status != CampaignStatus::Closed
+            && let Some(line) = self.frozen_line(lines, Asker::Anew)
+        {
+            return Err(Refusal::LineFrozen { line });
         }
         refusal_of_status(status).map_or(Ok(()), Err)
     }
 
     /// Whether one of these lines can be taken from nowhere but frozen pools.
     pub(crate) fn any_frozen(&self, lines: &[Line], asker: Asker) -> bool {
-        lines.iter().any(|line| self.standing(line, asker) == Standing::Frozen)
+        self.frozen_line(lines, asker).is_some()
+    }
+
+    /// The first of them, by its number.
+    fn frozen_line(&self, lines: &[Line], asker: Asker) -> Option<u32> {
+        let mut numbered = lines.iter().zip(1..);
+        numbered.find(|(line, _)| self.standing(line, asker) == Standing::Frozen).map(|(_, number)| number)
     }
 }
 
@@ -92,6 +100,7 @@ pub(crate) fn reason_of(refusal: &Refusal) -> (Reason, Option<Shortage>) {
         | Refusal::CampaignClosed
         | Refusal::Halted
         | Refusal::Frozen
+        | Refusal::LineFrozen { .. }
         | Refusal::CampaignPaused
         | Refusal::CampaignNotOpen
         | Refusal::QueueFull { .. }

@@ -8,8 +8,8 @@ use crate::command::{Keep, OrderAction, OrderCommand};
 use crate::id::{AttemptId, PaymentId, Provider};
 use crate::ledger::Action;
 use crate::order::{
-    Allocation, Attempt, Disposition, Line, Notice, ORDER_RECORDS_MAX, Order, Reason, Refund, RefundDue,
-    RefundMade, Shortage, State,
+    Allocation, Attempt, Disposition, Line, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome,
+    Reason, Refund, RefundDue, RefundMade, Shortage, State,
 };
 use crate::refusal::Refusal;
 use crate::stock::Delta;
@@ -75,24 +75,46 @@ pub(super) fn check_content(order: &Order, action: &OrderAction, policy: &Policy
             Ok(())
         }
         OrderAction::Attempt(..) => full(order.attempts.len()),
-        OrderAction::Extend(until) => {
-            let latest = order.created_at.plus_seconds(policy.hold_seconds_max);
-            if order.hold_ends_at.is_some_and(|end| *until < end) || *until > latest {
-                return Err(Refusal::InvalidValue {
-                    pointer: "/until".into(),
-                    why: "must lie between the end of the hold and the campaign's hold_seconds_max",
-                });
-            }
-            Ok(())
+        OrderAction::Extend(until) => check_end(order, *until, policy),
+        OrderAction::MarkRefunded(payments) => {
+            let is_known = |id| order.payments.iter().any(|kept| is_success_of(kept, id));
+            let unknown = payments.iter().position(|id| !is_known(id));
+            unknown.map_or(Ok(()), |index| {
+                let (pointer, why) = (format!("/payment_ids/{index}"), "is no payment of this order");
+                Err(Refusal::InvalidValue { pointer, why })
+            })
         }
         OrderAction::Land
         | OrderAction::Cancel
         | OrderAction::Notice(_)
         | OrderAction::Confirm
         | OrderAction::Release
-        | OrderAction::MarkRefunded(_)
         | OrderAction::Expire(_) => Ok(()),
     }
+}
+
+/// The range of a new end; an order that has ended is refused for that.
+fn check_end(order: &Order, until: Timestamp, policy: &Policy) -> Result<(), Refusal> {
+    let latest = order.created_at.plus_seconds(policy.hold_seconds_max);
+    let fits = order.hold_ends_at.is_none_or(|end| until >= end) && until <= latest;
+    if fits || !matches!(order.state, State::Held | State::InReview) {
+        return Ok(());
+    }
+    Err(Refusal::InvalidValue {
+        pointer: "/until".into(),
+        why: "must lie between the end of the hold and the campaign's hold_seconds_max",
+    })
+}
+
+/// Whether this notice told of a success of the payment.
+pub(super) fn is_success_of(kept: &Payment, payment: &PaymentId) -> bool {
+    kept.notice.outcome == PaymentOutcome::Succeeded && kept.notice.payment_id == *payment
+}
+
+/// Whether money of this payment still has to go back; of any, where none is named.
+pub(super) fn is_due(order: &Order, named: &[PaymentId]) -> bool {
+    let due = order.refund_due.iter().flat_map(|due| &due.payments);
+    due.map(|(_, id)| id).any(|id| named.is_empty() || named.contains(id))
 }
 
 pub(super) fn refusal_of(code: Code, order: &Order) -> Refusal {

@@ -8,6 +8,7 @@ use crate::time::Timestamp;
 
 use super::Working;
 use super::allocate::reason_of;
+use super::effects::is_due;
 use super::place::opens_hold;
 use super::serve::{Asker, Standing, Unserved};
 
@@ -49,7 +50,19 @@ impl Working {
             attempt_open: order.has_open_attempt(),
             phase,
             due: order.due_at.is_some_and(|due| self.now >= due),
-            refund_due: order.refund_due.is_some(),
+            refund_due: match &command.action {
+                OrderAction::MarkRefunded(named) => is_due(order, named),
+                OrderAction::Land
+                | OrderAction::Cancel
+                | OrderAction::Reduce(_)
+                | OrderAction::Attempt(..)
+                | OrderAction::Notice(_)
+                | OrderAction::Refund(_)
+                | OrderAction::Confirm
+                | OrderAction::Release
+                | OrderAction::Extend(_)
+                | OrderAction::Expire(_) => order.refund_due.is_some(),
+            },
             cancelled: order.reason == Some(crate::order::Reason::Cancelled),
             unchanged: unchanged(order, &command.action),
             empties: empties(order, &command.action),

@@ -14,8 +14,8 @@ use crate::stock::Delta;
 use crate::table::{Facts, Mark, Stock, Then, rule_for};
 
 use super::effects::{
-    Step, add_standing, begin_attempt, check_content, mark, note, notice_mismatch, reduce, refund_mismatch,
-    refusal_of, restocks, set_due, set_reason, take_refund,
+    Step, add_standing, begin_attempt, check_content, is_due, is_success_of, mark, note, notice_mismatch,
+    reduce, refund_mismatch, refusal_of, restocks, set_due, set_reason, take_refund,
 };
 use super::facts::concerned_attempt;
 use super::serve::Asker;
@@ -114,13 +114,20 @@ impl Working {
                 let fields = notice_mismatch(&kept.notice, notice);
                 differs(&fields)
             }
+            // Named payments that had to go back, and of which none has to any more.
+            OrderAction::MarkRefunded(named) => {
+                let had_to = |kept: &Payment, id| {
+                    is_success_of(kept, id) && kept.disposition == Disposition::RefundDue
+                };
+                let went_back = named.iter().all(|id| order.payments.iter().any(|kept| had_to(kept, id)));
+                if named.is_empty() || is_due(order, named) || !went_back { None } else { again(None) }
+            }
             OrderAction::Land
             | OrderAction::Cancel
             | OrderAction::Reduce(_)
             | OrderAction::Confirm
             | OrderAction::Release
             | OrderAction::Extend(_)
-            | OrderAction::MarkRefunded(_)
             | OrderAction::Expire(_) => None,
         }
     }

@@ -350,7 +350,7 @@ pub(crate) fn code(refusal: &Refusal) -> &'static str {
         Refusal::UnknownSku { .. } => "unknown_sku",
         Refusal::InvalidValue { .. } => "invalid_value",
         Refusal::CampaignClosed => "campaign_closed",
-        Refusal::Halted | Refusal::Frozen => "frozen",
+        Refusal::Halted | Refusal::Frozen | Refusal::LineFrozen { .. } => "frozen",
         Refusal::CampaignPaused => "campaign_paused",
         Refusal::CampaignNotOpen => "campaign_not_open",
         Refusal::AccountOpenHolds { .. } => "account_open_holds",

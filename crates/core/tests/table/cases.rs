@@ -180,7 +180,7 @@ fn a_held_order_is_given_back_changed_or_ends() {
         -              | place                      | extend:2700         | changed         | held                      | 3/2/0 | repeated
         -              | place                      | extend:2701         | refused invalid_value | held                | 3/2/0 | refused invalid_value
         -              | place                      | refund:1            | refused not_sold | held                     | 3/2/0 | refused not_sold
-        -              | place                      | refunded:p1         | refused conflict | held                     | 3/2/0 | refused conflict
+        -              | place                      | refunded:p1         | refused invalid_value | held                | 3/2/0 | refused invalid_value
         -              | place attempt:a @grace     | expire              | changed         | in_review payment_unknown | 3/2/0 | not due
         -              | place attempt:a fail:p1 @grace | expire          | changed         | released expired          | 5/0/0 | not due
         -              | place                      | land                | repeated        | held                      | 3/2/0 | repeated
@@ -310,11 +310,12 @@ fn a_failed_order_never_changes_save_refund_due() {
 fn refund_due_is_cleared_by_an_operator() {
     tell_all(
         "
-        -           | place pay:p1 pay:p2               | refunded:p2    | changed          | sold               | 3/0/2 | refused conflict
+        -           | place pay:p1 pay:p2               | refunded:p2    | changed          | sold               | 3/0/2 | repeated
+        -           | place pay:p1 pay:p2               | refunded:p2+p9 | refused invalid_value | sold !p2      | 3/0/2 | refused invalid_value
         -           | place pay:p1 pay:p2 pay:p3        | refunded:p2    | changed          | sold !p3           | 3/0/2 | -
-        -           | place pay:p1 pay:p2 pay:p3        | refunded:p2+p3 | changed          | sold               | 3/0/2 | refused conflict
-        late=refund | place cancel pay:p1               | refunded:p1    | changed          | released cancelled | 5/0/0 | refused conflict
-        late=refund | place @end pay:p1                 | refunded:p1    | changed          | held               | 3/2/0 | refused conflict
+        -           | place pay:p1 pay:p2 pay:p3        | refunded:p2+p3 | changed          | sold               | 3/0/2 | repeated
+        late=refund | place cancel pay:p1               | refunded:p1    | changed          | released cancelled | 5/0/0 | repeated
+        late=refund | place @end pay:p1                 | refunded:p1    | changed          | held               | 3/2/0 | repeated
         -           | place pay:p1                      | refunded:p1    | refused conflict | sold               | 3/0/2 | refused conflict
         ",
     );

@@ -269,7 +269,7 @@ pub async fn a_frozen_pool_sells_nothing(store: Subject, _: TestClock) {
     let row = store.switch_pool(set(PoolSwitch::Freeze)).await.expect("store").expect("a pool");
     assert!(row.pool.frozen);
     let outcome = one(&*store, locks.clone(), placed(place(2, "ann", &[(1, 1)]))).await;
-    assert_eq!(outcome, Outcome::refused(Refusal::Frozen));
+    assert_eq!(outcome, Outcome::refused(Refusal::LineFrozen { line: 1 }));
     order_of(&one(&*store, locks.clone(), change(1, OrderAction::Cancel)).await);
     assert_eq!(balances(&*store, 1).await, (2, 0, 0));
     store.switch_pool(set(PoolSwitch::Unfreeze)).await.expect("store").expect("a pool");

@@ -4,6 +4,7 @@
 mod arrivals;
 mod closing;
 mod expiry;
+mod files;
 mod idempotency;
 mod keys;
 mod limits;
@@ -15,6 +16,7 @@ mod process;
 mod queued;
 mod restock;
 mod site;
+mod zones;
 
 use std::time::Instant;
 

@@ -16,6 +16,7 @@ super::site::on_each_site! {
     an_order_does_not_wait_for_itself
     an_order_that_fails_on_one_line_leaves_nothing_on_the_other
     no_way_to_stock_leads_round_the_check
+    a_pool_in_trouble_is_named_and_stops_no_other
     after_the_last_unit_the_display_may_lag_but_no_order_passes
 }
 
@@ -170,6 +171,17 @@ async fn no_way_to_stock_leads_round_the_check(server: Site) {
     assert_eq!(http.pay(&late, "e1").await.text("disposition"), "refund_due");
     assert_eq!(http.pay(&cancelled, "e2").await.text("disposition"), "refund_due");
     assert_eq!(http.adjust(&pool, "less", -1).await.code(), "stock_in_use");
+    for (action, id) in [("confirm", &late), ("confirm", &cancelled), ("extend", &cancelled)] {
+        let mut body = json!({"action": action, "operator": "ann", "reason": "please"});
+        if action == "extend" {
+            body["until"] = json!("2099-01-01T00:00:00Z");
+        }
+        let refused = http.post(&format!("/v1/orders/{id}/resolve"), &body).await;
+        assert_eq!((refused.status, refused.code()), (409, "already_released"), "{action}: {refused:?}");
+    }
+    let transfer = json!({"transfer_id": "t", "from": {"pool_id": pool}, "to": {"pool_id": other}, "quantity": 1,
+        "operator": "ann", "reason": "please"});
+    assert_eq!(http.post("/v1/transfers", &transfer).await.code(), "stock_in_use");
     assert_eq!(http.balances(&pool).await, (0, 4, 0));
     assert_eq!(http.balances(&other).await, (9, 0, 0));
     server.finish().await;
@@ -189,5 +201,29 @@ async fn after_the_last_unit_the_display_may_lag_but_no_order_passes(server: Sit
     assert_eq!(http.place("c", "one more", "A", 1).await.code(), "sold_out");
     assert_eq!(http.balances(&pool).await, (0, 20, 0));
     wait_until("the display", async || (http.get(&shown).await.body["available"] == 0).then_some(())).await;
+    server.finish().await;
+}
+
+// 132
+async fn a_pool_in_trouble_is_named_and_stops_no_other(server: Site) {
+    let http = &server.http;
+    http.campaign("c", json!({})).await;
+    let trouble = http.pool("c", "A", 2, 1).await;
+    let sound = http.pool("c", "B", 9, 1).await;
+    assert_eq!(http.place("c", "first", "A", 1).await.status, 201);
+    for (code, quantity) in [("sold_out", 2), ("frozen", 1)] {
+        if code == "frozen" {
+            http.switch(&format!("/v1/pools/{trouble}/freeze")).await;
+        }
+        for lines in [&[("A", quantity)][..], &[("B", 2), ("A", quantity)], &[("A", quantity), ("B", 2)]] {
+            let refused = http.order(&order("c", &format!("{code} {lines:?}"), "ann", lines)).await;
+            let at = lines.iter().position(|(sku, _)| *sku == "A").expect("a line");
+            assert_eq!((refused.status, refused.code()), (409, code), "{refused:?}");
+            let pointers: Vec<_> = refused.faults().into_iter().map(|(_, pointer)| pointer).collect();
+            assert_eq!(pointers, [format!("/lines/{at}")], "{refused:?}");
+        }
+        assert_eq!(http.place("c", &format!("sound {code}"), "B", 1).await.status, 201);
+    }
+    assert_eq!((http.balances(&trouble).await, http.balances(&sound).await), ((1, 1, 0), (7, 2, 0)));
     server.finish().await;
 }

@@ -12,6 +12,7 @@ super::site::on_each_site! {
     many_messengers_of_one_payment_confirm_once
     a_notice_that_comes_before_its_order_is_sent_again_and_applied
     an_event_is_bound_to_what_it_said
+    only_what_had_to_go_back_is_said_to_have_gone
     a_success_after_everything_is_over_moves_nothing
     only_the_right_amount_in_the_right_currency_sells
     parts_of_an_amount_are_due_back_when_the_review_ends
@@ -121,6 +122,46 @@ async fn an_event_is_bound_to_what_it_said(server: Site) {
     let card = http.post("/v1/payments/card/notifications", &paid(&other, "e", 1000, "EUR")).await;
     assert_eq!(card.text("disposition"), "applied");
     assert_eq!(http.balances(&pool).await, (8, 0, 2));
+    server.finish().await;
+}
+
+async fn only_what_had_to_go_back_is_said_to_have_gone(server: Site) {
+    let http = &server.http;
+    shop(http, json!({})).await;
+    let id = priced(http, "1", 900).await;
+    assert_eq!(http.told(&paid(&id, "right", 1000, "EUR")).await, "applied");
+    let refunded = async |payments: Value| {
+        let mut body = json!({"action": "refunded", "reason": "sent back", "operator": "ann"});
+        if !payments.is_null() {
+            body["payment_ids"] = payments;
+        }
+        http.post(&format!("/v1/orders/{id}/resolve"), &body).await
+    };
+    assert_eq!(refunded(Value::Null).await.code(), "conflict", "nothing is due");
+    for event in ["twice", "thrice"] {
+        assert_eq!(http.told(&paid(&id, event, 1000, "EUR")).await, "refund_due");
+    }
+    let known: Vec<_> = http.see(&id).await["payments"].as_array().expect("payments").clone();
+    let payment = |at: usize| known[at]["payment_id"].clone();
+    let unknown = refunded(json!([payment(1), "typing error"])).await;
+    assert_eq!(unknown.faults(), [("invalid_value".into(), "/payment_ids/1".into())], "{unknown:?}");
+    assert_eq!(refunded(json!([payment(0)])).await.code(), "conflict", "it pays for the order");
+    assert_eq!(due_back(&http.see(&id).await).len(), 2, "nothing was said to have gone back");
+    for turn in ["first", "repeated"] {
+        let gone = refunded(json!([payment(1)])).await;
+        assert_eq!((gone.status, due_back(&gone.body).len()), (200, 1), "{turn}: {gone:?}");
+    }
+    let rest = refunded(Value::Null).await;
+    assert_eq!((rest.status, &rest.body["refund_due"]), (200, &Value::Null), "{rest:?}");
+    assert_eq!(refunded(json!([payment(2)])).await.status, 200, "the answer was lost");
+    let acts = http.get(&format!("/v1/audit?subject=order%20{id}")).await;
+    let told: Vec<_> =
+        acts.body["items"].as_array().expect("acts").iter().map(|act| act["detail"].clone()).collect();
+    let first = payment(1);
+    assert_eq!(
+        told,
+        [json!("all that was due"), json!(format!("payments {}", first.as_str().expect("an id")))]
+    );
     server.finish().await;
 }
 

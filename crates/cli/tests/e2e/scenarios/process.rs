@@ -19,10 +19,14 @@ super::site::on_each_site! {
 
 /// Sends the first `share` percent of a request and hangs up.
 async fn hang_up(http: &Http, path: &str, body: &Value, share: usize) {
+    hang_up_with(http, path, "application/json", &body.to_string(), share).await;
+}
+
+/// The same with a body of any kind.
+pub(super) async fn hang_up_with(http: &Http, path: &str, content_type: &str, body: &str, share: usize) {
     let address = http.base.strip_prefix("http://").expect("plain HTTP");
-    let body = body.to_string();
     let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let sent = request.len() * share / 100;
@@ -162,6 +166,8 @@ async fn every_place_that_shows_stock_shows_the_same(server: Site) {
     assert_eq!(totals, expected);
     assert_eq!(http.get("/v1/campaigns").await.body["items"][0]["totals"], expected);
     assert_eq!(ledger_sums(http, &pool).await, [67, 20, 10]);
+    let export = http.get("/v1/exports/stock?campaign_id=c").await.raw;
+    assert_eq!(String::from_utf8_lossy(&export), "sku,location,quantity\nA,main,97\n");
     wait_until("the display", async || {
         let shown = http.get(&format!("/v1/pools/{pool}/availability")).await;
         (shown.body["available"] == available).then_some(())

@@ -198,7 +198,8 @@ impl Model {
     pub(crate) fn extend(&mut self, id: u32, until: i64) -> Answer {
         let (now, hold_max) = (self.now, self.rules.hold_max);
         let Some(order) = self.orders.get_mut(&id) else { return refused("not_found") };
-        if order.end.is_some_and(|end| until < end) || until > order.created + hold_max {
+        let can_be_longer = matches!(order.state, St::Held | St::InReview);
+        if can_be_longer && (order.end.is_some_and(|end| until < end) || until > order.created + hold_max) {
             return refused("invalid_value");
         }
         match (order.state, order.end) {
@@ -214,11 +215,19 @@ impl Model {
 
     pub(crate) fn mark_refunded(&mut self, id: u32, payments: &[u32]) -> Answer {
         let Some(order) = self.orders.get_mut(&id) else { return refused("not_found") };
-        if order.due.is_empty() {
-            return refused("conflict");
+        let paid = |id: &u32, what: &str| {
+            let told = |s: &Seen| s.notice.succeeded && s.notice.payment == *id;
+            order.seen.iter().any(|s| told(s) && (what.is_empty() || s.what == what))
+        };
+        let any_due = order.due.iter().any(|(_, id)| payments.is_empty() || payments.contains(id));
+        if any_due && payments.iter().all(|id| paid(id, "")) {
+            order.due.retain(|(_, payment)| !payments.is_empty() && !payments.contains(payment));
+            return say("changed");
         }
-        order.due.retain(|(_, payment)| !payments.is_empty() && !payments.contains(payment));
-        say("changed")
+        if !payments.is_empty() && !any_due && payments.iter().all(|id| paid(id, "refund_due")) {
+            return say("repeated");
+        }
+        refused(if payments.iter().all(|id| paid(id, "")) { "conflict" } else { "invalid_value" })
     }
 
     pub(crate) fn expire(&mut self, id: u32) -> Answer {
