@@ -253,6 +253,7 @@ impl<'b> Loader<'b> {
     /// The locks first, then what is named by the commands.
     fn ask_first(&self, flight: &mut Flight<'b>) -> Places {
         let needs = self.needs;
+        self.keep_campaigns(flight);
         let mut places = Places { buckets: self.ask_locks(flight), ..Places::default() };
         if !needs.order_keys.is_empty() {
             let campaigns = texts(needs.order_keys.iter().map(|key| key.campaign.as_str()));
@@ -300,15 +301,21 @@ impl<'b> Loader<'b> {
             places.landings = Some(cache::ask_landed(flight, &needs.landings));
         }
         if !needs.pool_addresses.is_empty() {
-            let kept: BTreeSet<_> =
-                needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str()).collect();
-            flight.add(&KEEP_CAMPAIGNS, vec![texts(kept.into_iter())]);
             let campaigns = texts(needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str()));
             let skus = texts(needs.pool_addresses.iter().map(|(_, sku, _)| sku.as_str()));
             let locations = texts(needs.pool_addresses.iter().map(|(.., location)| location.as_str()));
             places.addresses = Some(flight.add(&ADDRESSES, vec![campaigns, skus, locations]));
         }
         places
+    }
+
+    /// Before any bucket: whoever counts anew for a limit locks them in this order, too.
+    fn keep_campaigns(&self, flight: &mut Flight<'b>) {
+        let opened = self.needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str());
+        let kept: BTreeSet<_> = opened.collect();
+        if !kept.is_empty() {
+            flight.add(&KEEP_CAMPAIGNS, vec![texts(kept.into_iter())]);
+        }
     }
 
     fn ask_locks(&self, flight: &mut Flight<'b>) -> Option<usize> {
