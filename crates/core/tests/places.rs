@@ -268,3 +268,26 @@ fn no_location_is_the_same_as_the_only_one() {
     assert_eq!(again(&mut db, 1, Some("main")), "repeated");
     assert_eq!(again(&mut db, 2, None), "refused order_mismatch");
 }
+
+#[test]
+fn who_waited_is_served_by_a_pool_that_was_retired_meanwhile_and_never_by_a_frozen_one() {
+    let mut db = east_and_west(0, 5);
+    for (number, split) in [(1, true), (2, false)] {
+        let Command::Place(place) = placed_lines(number, vec![anywhere(2, split)]) else { unreachable!() };
+        let mut place = place.as_ref().clone();
+        place.intake = Some(bucket("E", 0));
+        assert_eq!(answer(&db.send(&Command::Place(place.into()))), "created");
+    }
+    let west = db.pools.get_mut(&pool_id("W")).unwrap();
+    (west.retired, west.frozen) = (true, true);
+    for number in [1, 2] {
+        assert_eq!(answer(&db.send(&on_order(number, OrderAction::Land))), "repeated");
+        assert_eq!(db.order(order_id(number)).state, State::Queued, "it waits for the end of the freeze");
+    }
+    db.pools.get_mut(&pool_id("W")).unwrap().frozen = false;
+    for number in [1, 2] {
+        assert_eq!(answer(&db.send(&on_order(number, OrderAction::Land))), "changed");
+        assert_eq!(taken(&db, number), [[(pool_id("W"), 2)]]);
+    }
+    assert_eq!(sold_out(&db.send(&placed_lines(3, vec![anywhere(1, true)]))), (1, 1, 0));
+}
