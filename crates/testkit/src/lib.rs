@@ -3,7 +3,7 @@
 //! - [`Postgres::start`] is a PostgreSQL of the test's own, to be killed, paused, restarted, cut off, made read-only,
 //!   given a synchronous standby that is promoted.
 //! - [`Database::shared`] is an empty database of the test's own, on one server that all tests of a run share.
-//! - [`PgBouncer`], [`Redis`] and [`Nats`] likewise.
+//! - [`PgBouncer`], [`Redis`] and [`Nats`] likewise; [`Sentinel`] and [`RedisCluster`] put several Redis together.
 //! - [`FaultProxy`] stands between a program and its server: latency, silence, cuts, refusals, and the answer to a
 //!   COMMIT lost after the commit.
 //!
@@ -24,4 +24,4 @@ mod scratch;
 pub use nats::Nats;
 pub use postgres::{Database, PgBouncer, PoolMode, Postgres, PostgresOptions, psql};
 pub use proxy::{FaultProxy, Way};
-pub use redis::{Redis, RedisOptions, Snapshot};
+pub use redis::{Redis, RedisCluster, RedisOptions, Sentinel, Snapshot};

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::command::{as_server_user, find, output, wait_until};
 use crate::daemon::{Daemon, remove_if_there};
+use crate::port::Port;
 
 /// Environment variable that names the folder of Redis's programs.
 const BIN_VARIABLE: &str = "HOLDFAST_TEST_REDIS_BIN";
@@ -36,6 +37,8 @@ pub struct Redis {
     daemon: Daemon,
     cli: PathBuf,
     options: RedisOptions,
+    /// Arguments that only this server is started with.
+    more: Vec<String>,
 }
 
 impl Redis {
@@ -46,10 +49,15 @@ impl Redis {
 
     /// A new, empty server.
     pub async fn start_with(options: RedisOptions) -> Result<Self> {
+        Self::start_as(options, Vec::new()).await
+    }
+
+    async fn start_as(options: RedisOptions, more: Vec<String>) -> Result<Self> {
         let server = Self {
             daemon: Daemon::new(find("redis-server", BIN_VARIABLE, &[], "redis-server")?).await?,
             cli: find("redis-cli", BIN_VARIABLE, &[], "redis-tools")?,
             options,
+            more,
         };
         server.restart().await?;
         Ok(server)
@@ -110,6 +118,13 @@ impl Redis {
         Ok(())
     }
 
+    /// Makes every snapshot from now on fail, as a disk that cannot be written does.
+    pub fn break_snapshots(&self) -> Result<()> {
+        let path = self.daemon.file("dump.rdb");
+        remove_if_there(&path)?;
+        fs::create_dir(&path).with_context(|| path.display().to_string())
+    }
+
     /// A second server that follows this one; it has caught up when this returns.
     pub async fn replica(&self) -> Result<Self> {
         let replica = Self::start_with(self.options).await?;
@@ -164,10 +179,131 @@ impl Redis {
         let arguments = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", append];
         let mut arguments: Vec<OsString> = arguments.map(OsString::from).to_vec();
         arguments.extend(["--appendfsync", "always", "--repl-diskless-sync-delay", "0"].map(OsString::from));
+        arguments.extend(self.more.iter().map(OsString::from));
         self.daemon.start(&arguments).await?;
         // It takes connections before it has read its files.
         wait_until("Redis to be ready", async || {
             Ok(self.command(&["PING"]).await.is_ok_and(|answer| answer == "PONG"))
+        })
+        .await
+    }
+}
+
+/// A Sentinel that watches a master of the test's own, and fails over as soon as it is silent.
+#[derive(Debug)]
+pub struct Sentinel {
+    daemon: Daemon,
+}
+
+/// The name by which [`Sentinel`] knows its master.
+const MASTER: &str = "main";
+/// After how many milliseconds of silence a server is taken for gone.
+const SILENCE_MILLIS: &str = "500";
+
+impl Sentinel {
+    /// Watches a master, and finds its replicas from it.
+    pub async fn watch(master: &Redis) -> Result<Self> {
+        let daemon = Daemon::new(find("redis-server", BIN_VARIABLE, &[], "redis-server")?).await?;
+        let (port, of_master) = (daemon.port.number, master.port());
+        let lines = format!(
+            "bind 127.0.0.1\nport {port}\nsentinel monitor {MASTER} 127.0.0.1 {of_master} 1\n\
+             sentinel down-after-milliseconds {MASTER} {SILENCE_MILLIS}\n\
+             sentinel failover-timeout {MASTER} 5000\n"
+        );
+        let file = daemon.write("sentinel.conf", lines.as_bytes()).await?;
+        daemon.start(&[file.into_os_string(), "--sentinel".into()]).await?;
+        let sentinel = Self { daemon };
+        let cli = &master.cli;
+        wait_until("the Sentinel to know the replica", async || {
+            let mut command = as_server_user(cli, &sentinel.daemon.folder);
+            command.args(["-p", &port.to_string(), "SENTINEL", "REPLICAS", MASTER]);
+            Ok(output(&mut command).await?.contains("master-link-status\nok"))
+        })
+        .await?;
+        Ok(sentinel)
+    }
+
+    /// The URL for clients.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis+sentinel://127.0.0.1:{}/{MASTER}", self.daemon.port.number)
+    }
+}
+
+/// A Redis Cluster of three masters.
+#[derive(Debug)]
+pub struct RedisCluster {
+    /// Its masters, each with a third of the slots.
+    pub masters: Vec<Redis>,
+    /// The ports on which its servers speak to each other.
+    ports: Vec<Port>,
+}
+
+impl RedisCluster {
+    /// A working Cluster without replicas.
+    pub async fn start() -> Result<Self> {
+        let mut cluster = Self { masters: Vec::new(), ports: Vec::new() };
+        for slots in [["0", "5461"], ["5462", "10922"], ["10923", "16383"]] {
+            let master = cluster.server().await?;
+            master.command(&["CLUSTER", "ADDSLOTSRANGE", slots[0], slots[1]]).await?;
+            cluster.masters.push(master);
+        }
+        cluster.until_it_works().await?;
+        Ok(cluster)
+    }
+
+    /// A replica of one of the masters; it has caught up when this returns.
+    pub async fn replica_of(&mut self, master: usize) -> Result<Redis> {
+        let replica = self.server().await?;
+        let master = self.masters.get(master).context("no such master")?;
+        let id = master.command(&["CLUSTER", "MYID"]).await?;
+        wait_until("the replica to know its master", async || {
+            Ok(replica.command(&["CLUSTER", "REPLICATE", &id]).await.is_ok())
+        })
+        .await?;
+        wait_until("the replica to follow", async || {
+            let state = replica.command(&["INFO", "replication"]).await?;
+            Ok(state.contains("master_link_status:up"))
+        })
+        .await?;
+        Ok(replica)
+    }
+
+    /// Makes a replica the master of its slots, whatever the others say.
+    pub async fn take_over(&self, replica: &Redis) -> Result<()> {
+        replica.command(&["CLUSTER", "FAILOVER", "TAKEOVER"]).await.map(drop)
+    }
+
+    /// The URL for clients, which names one of the servers.
+    pub fn url(&self) -> Result<String> {
+        let seed = self.masters.last().context("no master")?;
+        Ok(format!("redis+cluster://127.0.0.1:{}", seed.port()))
+    }
+
+    /// A new server that has met the others.
+    async fn server(&mut self) -> Result<Redis> {
+        let bus = Port::reserve()?;
+        let number = bus.number.to_string();
+        let words = ["--cluster-enabled", "yes", "--cluster-port", &number, "--cluster-node-timeout", "1000"];
+        let server = Redis::start_as(RedisOptions::default(), words.map(str::to_owned).to_vec()).await?;
+        self.ports.push(bus);
+        if let (Some(first), Some(bus)) = (self.masters.first(), self.ports.first()) {
+            let (port, bus) = (first.port().to_string(), bus.number.to_string());
+            server.command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).await?;
+        }
+        Ok(server)
+    }
+
+    async fn until_it_works(&self) -> Result<()> {
+        wait_until("the Cluster to work", async || {
+            for master in &self.masters {
+                let info = master.command(&["CLUSTER", "INFO"]).await?;
+                let is_whole = info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3");
+                if !is_whole {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         })
         .await
     }

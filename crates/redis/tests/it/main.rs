@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
 mod fitness;
+mod forms;
 mod landing;
 mod loss;
 mod network;
