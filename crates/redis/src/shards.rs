@@ -45,6 +45,8 @@ pub(crate) struct Cluster {
 struct Seen {
     at: Instant,
     masters: Result<Vec<Range>, Arc<str>>,
+    /// Every server of the last view that there was, replicas too: the hosts of the address may all be gone.
+    nodes: Vec<Node>,
 }
 
 /// Slots that a master keeps, both ends included.
@@ -53,6 +55,7 @@ struct Range {
     first: u16,
     last: u16,
     node: Node,
+    replicas: Vec<Node>,
 }
 
 impl Masters {
@@ -138,18 +141,21 @@ impl Cluster {
         if !self.is_looking.swap(true, Ordering::AcqRel) {
             let looking = Looking(Arc::clone(self));
             tokio::spawn(async move {
-                let masters = looking.0.ask_any().await;
-                looking.0.seen.send_replace(Some(Arc::new(Seen { at: Instant::now(), masters })));
+                let before =
+                    looking.0.seen.borrow().as_ref().map(|seen| seen.nodes.clone()).unwrap_or_default();
+                let masters = looking.0.ask_any(&before).await;
+                let of_range = |range: &Range| [vec![range.node.clone()], range.replicas.clone()].concat();
+                let nodes =
+                    masters.as_ref().map_or(before, |ranges| ranges.iter().flat_map(of_range).collect());
+                looking.0.seen.send_replace(Some(Arc::new(Seen { at: Instant::now(), masters, nodes })));
             });
         }
     }
 
-    /// Asks known masters first, then the hosts of the address, until one answers.
-    async fn ask_any(&self) -> Result<Vec<Range>, Arc<str>> {
-        let known: Vec<Node> =
-            self.links.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+    /// Asks the servers that were there before, then the hosts of the address, until one answers.
+    async fn ask_any(&self, before: &[Node]) -> Result<Vec<Range>, Arc<str>> {
         let mut why: Arc<str> = "no host is named".into();
-        for node in known.iter().chain(&self.seeds) {
+        for node in before.iter().chain(&self.seeds) {
             match self.ask(node).await {
                 Ok(ranges) => return Ok(ranges),
                 Err(fault) => why = fault,
@@ -178,11 +184,14 @@ impl Cluster {
 
 /// `[first, last, [host, port, …], replicas…]`; an empty host is the one that was asked.
 fn read_range(value: &Value, asked: &Node) -> Option<Range> {
-    let [first, last, master, ..] = items(value)? else { return None };
-    let [host, port, ..] = items(master)? else { return None };
-    let host = text(host).filter(|host| !host.is_empty()).unwrap_or(&asked.host);
-    let node = Node { host: host.to_owned(), port: number(port)? };
-    Some(Range { first: number(first)?, last: number(last)?, node })
+    let [first, last, master, replicas @ ..] = items(value)? else { return None };
+    let node = |value: &Value| {
+        let [host, port, ..] = items(value)? else { return None };
+        let host = text(host).filter(|host| !host.is_empty()).unwrap_or(&asked.host);
+        Some(Node { host: host.to_owned(), port: number(port)? })
+    };
+    let replicas = replicas.iter().filter_map(node).collect();
+    Some(Range { first: number(first)?, last: number(last)?, node: node(master)?, replicas })
 }
 
 /// A look under way. However it ends, another can begin.

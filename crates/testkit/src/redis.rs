@@ -266,6 +266,17 @@ impl RedisCluster {
             Ok(state.contains("master_link_status:up"))
         })
         .await?;
+        // Who does not know it would not believe it either.
+        let port = replica.port().to_string();
+        wait_until("the masters to know the replica", async || {
+            for master in &self.masters {
+                if !master.command(&["CLUSTER", "SLOTS"]).await?.lines().any(|line| line == port) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+        .await?;
         Ok(replica)
     }
 
