@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdfast_core::cache::{CacheBucket, Epoch, EpochState, Turn, TurnEpoch};
-use holdfast_core::command::{Command, Outcome, Signed};
+use holdfast_core::command::{Command, How, Outcome, Signed};
 use holdfast_core::id::PoolId;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::{BucketKey, Path};
@@ -358,7 +358,9 @@ impl Engine {
             Step::Rest => {}
             Step::Open(epoch, identity) => {
                 let turned = self.turn(bucket, epoch, Turn::Open { identity }, by_node("")).await?;
-                let Some(CacheBucket { base_seq, base_available, .. }) = turned else { return Ok(()) };
+                // Only who opened it seeds it: seeded again after a loss, it would sell again what it had taken.
+                let Some((row, How::Created | How::Changed)) = turned else { return Ok(()) };
+                let CacheBucket { base_seq, base_available, .. } = row;
                 // If the answer is lost, the next pass finds the epoch there or gives it up.
                 let _ = cache.seed(Seed { bucket, epoch, base_seq, base_available }).await;
                 memory.sum = None;
@@ -389,14 +391,14 @@ impl Engine {
         epoch: Epoch,
         turn: Turn,
         signed: Signed,
-    ) -> Result<Option<CacheBucket>, Error> {
+    ) -> Result<Option<(CacheBucket, How)>, Error> {
         let command = Command::TurnEpoch(TurnEpoch { bucket, epoch, turn, signed });
         let (lane, locks) = (LaneKey::Bucket(bucket), LockSet::bucket(bucket));
         let outcome = self.shared.lanes.run(lane, Class::Settling, command, locks).await?;
         // Refused: another keeper was faster, and the next pass sees where it stands.
-        let Outcome::Epoch { row, .. } = outcome else { return Ok(None) };
+        let Outcome::Epoch { row, how } = outcome else { return Ok(None) };
         self.shared.caches.keep([row.clone()]);
-        Ok(Some(row))
+        Ok(Some((row, how)))
     }
 
     /// Gives up the epochs of a pool's caches: what was accepted is landed, and new ones begin from the authority's

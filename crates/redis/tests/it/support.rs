@@ -79,12 +79,6 @@ impl Node {
         self.begin(available).await;
     }
 
-    /// The next epoch, by a cache that has not met the server yet.
-    pub(crate) async fn rebuild_over(&mut self, url: &str, options: Options, available: u64) {
-        self.cache = Arc::new(cache_at(url, options));
-        self.rebuild(available).await;
-    }
-
     pub(crate) fn order(&self, number: u64) -> Accept {
         self.order_of(number, 1, &format!("buyer-{number}"))
     }
