@@ -422,10 +422,16 @@ impl Engine {
     pub(super) fn doubt(&self, bucket: BucketKey, epoch: Epoch) {
         let engine = self.clone();
         tokio::spawn(async move {
-            if let Err(error) =
-                engine.turn(bucket, epoch, Turn::Drain, by_node("an order met a cache that went back")).await
-            {
-                tracing::warn!(%error, "a doubtful cache could not be drained; its keeper will");
+            let why = by_node("an order met a cache that went back");
+            match engine.turn(bucket, epoch, Turn::Drain, why).await {
+                Ok(Some((_, How::Changed))) => {
+                    engine.shared.caches.metrics.drained.of(Drained::WentBack).inc();
+                }
+                // Its keeper, or another order, was faster.
+                Ok(Some((_, How::Created | How::Repeated)) | None) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a doubtful cache could not be drained; its keeper will");
+                }
             }
         });
     }
