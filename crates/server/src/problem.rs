@@ -249,6 +249,9 @@ const fn code_of(refusal: &Refusal) -> Code {
     }
 }
 
+/// What is said of a lost answer.
+const UNKNOWN: &str = "whether it was done is unknown; ask again with the same key";
+
 impl From<Error> for Problem {
     /// The status map of what the engine could not do.
     fn from(error: Error) -> Self {
@@ -264,10 +267,7 @@ impl From<Error> for Problem {
             Error::ShuttingDown => {
                 Self::new(Code::ShuttingDown, "the server is going down; nothing was done")
             }
-            Error::OutcomeUnknown => Self::unknown(
-                Code::OutcomeUnknown,
-                "whether it was done is unknown; ask again with the same key",
-            ),
+            Error::OutcomeUnknown => Self::unknown(Code::OutcomeUnknown, UNKNOWN),
             Error::Store(error) => error.into(),
         }
     }
@@ -289,10 +289,7 @@ impl From<holdfast_store::Error> for Problem {
             Store::Corrupt(_) => Self::new(Code::AuthorityUnavailable, "the authority needs a person"),
             Store::Data(_) => Self::new(Code::InvalidValue, "the authority cannot store this"),
             Store::StorageFull => Self::new(Code::StorageFull, "there is no space left; nothing was done"),
-            Store::OutcomeUnknown(_) => Self::unknown(
-                Code::OutcomeUnknown,
-                "whether it was done is unknown; ask again with the same key",
-            ),
+            Store::OutcomeUnknown(_) => Self::unknown(Code::OutcomeUnknown, UNKNOWN),
         }
     }
 }
