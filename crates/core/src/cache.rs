@@ -123,6 +123,16 @@ pub struct CacheBucket {
     pub changed_at: Timestamp,
 }
 
+impl CacheBucket {
+    /// What the law says that the cache has left, after so many units of credits since the base and so many that
+    /// it took.
+    pub fn lawful(&self, credits: i64, accepted_units: u64) -> i64 {
+        let base = i64::try_from(self.base_available).unwrap_or(i64::MAX);
+        let taken = i64::try_from(accepted_units).unwrap_or(i64::MAX);
+        base.saturating_add(credits).saturating_sub(taken)
+    }
+}
+
 /// A step of a bucket's epoch. Each is absolute: the same again changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {

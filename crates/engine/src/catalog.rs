@@ -51,6 +51,11 @@ impl PoolEntry {
         }
     }
 
+    /// Whether its orders are meant for a cache.
+    fn is_cached(&self) -> bool {
+        self.path == Path::Cached && !self.retired
+    }
+
     /// How many buckets it has.
     pub(crate) fn buckets(&self) -> u32 {
         u32::try_from(self.weights.len()).unwrap_or(u32::MAX)
@@ -188,7 +193,7 @@ impl Catalog {
     /// Every bucket of the pools that are on the cached path, as far as the node knows them.
     pub(crate) fn cached_buckets(&self) -> BTreeSet<BucketKey> {
         let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        let cached = pools.values().filter(|entry| entry.path == Path::Cached && !entry.retired);
+        let cached = pools.values().filter(|entry| entry.is_cached());
         cached.flat_map(|entry| buckets_of(entry)).collect()
     }
 
@@ -196,7 +201,7 @@ impl Catalog {
     pub(crate) fn is_cached(&self, bucket: BucketKey) -> bool {
         let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
         let is_of = |entry: &PoolEntry| entry.id == bucket.pool && bucket.number < entry.buckets();
-        pools.values().any(|entry| is_of(entry) && entry.path == Path::Cached && !entry.retired)
+        pools.values().any(|entry| is_of(entry) && entry.is_cached())
     }
 
     /// The same of one campaign.

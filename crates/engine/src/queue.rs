@@ -38,6 +38,15 @@ pub struct Standing {
     pub estimated_wait: Duration,
 }
 
+impl Standing {
+    /// At a position, when one place takes so long as far as that is known, and no longer than to the end.
+    pub(crate) fn at(position: u64, each_us: Option<u64>, due_at: Timestamp, now: Timestamp) -> Self {
+        let most_us = u64::try_from(due_at.0.saturating_sub(now.0)).unwrap_or(0);
+        let wait_us = each_us.map_or(most_us, |each_us| each_us.saturating_mul(position));
+        Self { position, estimated_wait: Duration::from_micros(wait_us.min(most_us)) }
+    }
+}
+
 /// How fast a queue moves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
@@ -150,9 +159,7 @@ impl Line {
     fn standing(&self, place: QueuePlace, due_at: Timestamp, now: Timestamp) -> Standing {
         let before = self.waiting().partition_point(|known| *known < place);
         let position = u64::try_from(before).unwrap_or(u64::MAX).saturating_add(1);
-        let most_us = u64::try_from(due_at.0.saturating_sub(now.0)).unwrap_or(0);
-        let wait_us = self.pace.each_us(now).map_or(most_us, |each_us| each_us.saturating_mul(position));
-        Standing { position, estimated_wait: Duration::from_micros(wait_us.min(most_us)) }
+        Standing::at(position, self.pace.each_us(now), due_at, now)
     }
 }
 

@@ -10,7 +10,7 @@ use holdfast_core::command::Place;
 use holdfast_core::decide::accepted_order;
 use holdfast_core::order::Order;
 use holdfast_core::stock::{BucketKey, CacheFallback};
-
+use holdfast_core::time::Timestamp;
 use holdfast_metrics::CacheAnswer;
 
 use super::contract::{Accept, Answer, Cache, CacheError};
@@ -112,7 +112,7 @@ impl Engine {
             return Ok(None);
         };
         let policy = &wish.campaign.policy;
-        let buckets = u64::from(wish.pool.buckets()).max(1);
+        let (buckets, now) = (u64::from(wish.pool.buckets()).max(1), self.store().now());
         let accept = Accept {
             bucket,
             epoch,
@@ -120,22 +120,21 @@ impl Engine {
             seen: caches.seen(bucket, epoch),
             place: Arc::clone(wish.place),
             units: wish.units,
-            due_at: self.store().now().plus_millis(policy.queue_wait_ms),
+            due_at: now.plus_millis(policy.queue_wait_ms),
             account_limit: policy.account_limit,
             backlog_max: policy.queue_limit.div_ceil(buckets),
         };
-        let accept_at = self.store().now();
         let answer = self.ask(&**cache, &accept).await;
         caches.metrics.answers.of(label(&answer)).inc();
         match answer {
             Ok(Answer::Accepted { accepted, backlog, .. }) => {
-                caches.note(&accepted, backlog, accept_at);
-                let order = self.keep_accepted(wish.campaign, &accept, accepted).await?;
+                caches.note(&accepted, backlog, now);
+                let order = self.keep_accepted(wish.campaign, &accept, accepted, now).await?;
                 Ok(Some(Admission::Accepted(order)))
             }
             Ok(Answer::Known { accepted, order, backlog, .. }) => {
-                caches.note(&accepted, backlog, accept_at);
-                let ticket = Ticket { accepted, order, key: wish.place.key.clone(), due_at: accept.due_at };
+                caches.note(&accepted, backlog, now);
+                let ticket = Ticket { accepted, order, key: wish.place.key.clone() };
                 Ok(Some(Admission::Known(self.known_to_cache(&ticket).await?)))
             }
             Ok(Answer::Short { available }) => {
@@ -184,21 +183,20 @@ impl Engine {
         campaign: &Campaign,
         accept: &Accept,
         accepted: Accepted,
+        now: Timestamp,
     ) -> Result<Arc<Order>, Error> {
         let place = &accept.place;
-        let now = self.store().now();
         let order = Arc::new(accepted_order(place, &campaign.policy, &accepted, accept.due_at, now));
-        let ticket = Ticket { accepted, order: place.id, key: place.key.clone(), due_at: accept.due_at };
-        self.keep_waiting(&ticket, &order).await?;
+        let ticket = Ticket { accepted, order: place.id, key: place.key.clone() };
+        self.keep_waiting(ticket, &order).await?;
         Ok(order)
     }
 
     /// Keeps an accepted order at hand until it lands.
-    pub(super) async fn keep_waiting(&self, ticket: &Ticket, order: &Arc<Order>) -> Result<(), Error> {
+    pub(super) async fn keep_waiting(&self, ticket: Ticket, order: &Arc<Order>) -> Result<(), Error> {
         let caches = &self.shared.caches;
-        let text = caches.tickets.sign(self.store(), ticket).await?;
-        let (order, accepted) = (Arc::clone(order), ticket.accepted);
-        caches.waiting.enter(AcceptedOrder { order, accepted, ticket: text.into() });
+        let text = caches.tickets.sign(self.store(), &ticket).await?;
+        caches.waiting.enter(AcceptedOrder { order: Arc::clone(order), ticket, text: text.into() });
         Ok(())
     }
 }

@@ -2,7 +2,6 @@
 //! cache, as long as the epoch can land; after the epoch was closed it never will, and that is the answer.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use holdfast_core::cache::{Accepted, CacheBucket, EpochState};
 use holdfast_core::decide::accepted_order;
@@ -53,12 +52,7 @@ impl Engine {
         }
         let ticket = match ticket {
             Some(text) => self.shared.caches.tickets.read(self.store(), text).await?,
-            None => self.shared.caches.waiting.get(id).map(|waiting| Ticket {
-                accepted: waiting.accepted,
-                order: id,
-                key: waiting.order.key.clone(),
-                due_at: waiting.order.due_at.unwrap_or(waiting.order.created_at),
-            }),
+            None => self.shared.caches.waiting.get(id).map(|waiting| waiting.ticket),
         };
         match ticket {
             Some(ticket) if ticket.order == id => self.fate(&ticket).await,
@@ -83,7 +77,7 @@ impl Engine {
 
     /// The text of an order's ticket, while it waits and this node knows it.
     pub fn ticket_of(&self, order: OrderId) -> Option<Arc<str>> {
-        self.shared.caches.waiting.get(order).map(|waiting| waiting.ticket)
+        self.shared.caches.waiting.get(order).map(|waiting| waiting.text)
     }
 
     /// What became of a ticket. The order of the two looks matters: after the epoch was closed nothing of it lands
@@ -132,7 +126,7 @@ impl Engine {
         let policy = campaign.map(|campaign| campaign.policy.clone()).unwrap_or_default();
         let order = accepted_order(&landing.place, &policy, &accepted, landing.due_at, self.store().now());
         let order = Arc::new(order);
-        self.keep_waiting(ticket, &order).await?;
+        self.keep_waiting(ticket.clone(), &order).await?;
         Ok(order)
     }
 
@@ -149,35 +143,28 @@ impl Engine {
     pub(crate) async fn standing_in_cache(&self, order: &Order) -> Option<Standing> {
         let caches = &self.shared.caches;
         let waiting = caches.waiting.get(order.id)?;
-        let Accepted { bucket, epoch, number, .. } = waiting.accepted;
-        self.refresh_progress(waiting.accepted).await;
+        let Accepted { bucket, epoch, number, .. } = waiting.ticket.accepted;
+        self.refresh_progress(bucket).await;
         let position = number.saturating_sub(caches.landed(bucket, epoch)).max(1);
         let now = self.store().now();
-        let due_at = order.due_at.unwrap_or(now);
-        let most_us = u64::try_from(due_at.0.saturating_sub(now.0)).unwrap_or(0);
-        let wait_us = caches.each_us(bucket, now).map_or(most_us, |each_us| each_us.saturating_mul(position));
-        Some(Standing { position, estimated_wait: Duration::from_micros(wait_us.min(most_us)) })
+        Some(Standing::at(position, caches.each_us(bucket, now), order.due_at.unwrap_or(now), now))
     }
 
     /// Whether an accepted order seems to have left the stream.
     pub(crate) async fn has_left_cache(&self, id: OrderId) -> bool {
         let Some(waiting) = self.shared.caches.waiting.get(id) else { return true };
-        self.refresh_progress(waiting.accepted).await;
-        let Accepted { bucket, epoch, number, .. } = waiting.accepted;
+        let Accepted { bucket, epoch, number, .. } = waiting.ticket.accepted;
+        self.refresh_progress(bucket).await;
         self.shared.caches.landed(bucket, epoch) >= number
             || self.shared.caches.row(bucket).is_none_or(|row| row.epoch != epoch)
     }
 
     /// Asks the cache how far it has come, if that is not known well enough: once in a while, however many ask.
-    async fn refresh_progress(&self, accepted: Accepted) {
-        let caches = &self.shared.caches;
-        let rest_until = Instant::now().checked_add(self.shared.config.queue_age_max);
-        let Some(cache) = caches.cache().filter(|_| caches.begin_refresh(accepted.bucket, rest_until)) else {
-            return;
-        };
-        if let Ok(Some(position)) = cache.position(accepted.bucket).await {
-            let now = self.store().now();
-            caches.note_progress(accepted.bucket, position.epoch, position.accepted, position.backlog, now);
+    async fn refresh_progress(&self, bucket: BucketKey) {
+        let (caches, age_max) = (&self.shared.caches, self.shared.config.queue_age_max);
+        let Some(cache) = caches.cache().filter(|_| caches.begin_refresh(bucket, age_max)) else { return };
+        if let Ok(Some(position)) = cache.position(bucket).await {
+            caches.note_position(bucket, &position, self.store().now());
         }
     }
 
@@ -215,8 +202,7 @@ impl Engine {
             };
             let found = cache.look_up(bucket, row.epoch, &key.order_no).await;
             let Some((accepted, order)) = found.map_err(|_| Error::CacheNotReady)? else { continue };
-            let due_at = self.store().now();
-            let ticket = Ticket { accepted, order, key: key.clone(), due_at };
+            let ticket = Ticket { accepted, order, key: key.clone() };
             return self.known_to_cache(&ticket).await.map(Some);
         }
         Ok(None)

@@ -63,8 +63,6 @@ pub(super) struct Memory {
     fitness: Option<(bool, Instant)>,
     /// What was delivered and could not be landed yet.
     pub(super) held_back: Vec<Delivery>,
-    /// How often it was tried in vain.
-    pub(super) failures: u32,
     /// When abandoned deliveries are looked for again.
     pub(super) claim_at: Option<Instant>,
     /// When the next batch may be landed, where landing is paced.
@@ -80,7 +78,6 @@ impl Memory {
             sum: None,
             fitness: None,
             held_back: Vec::new(),
-            failures: 0,
             claim_at: None,
             paced_until: None,
             shown: Shown::new(metrics),
@@ -116,9 +113,10 @@ impl Engine {
             return;
         }
         while !self.is_draining() {
+            // Told before it is read: what is forgotten meanwhile is read once more.
             let is_known = &self.shared.caches.is_known;
-            if !is_known.load(Ordering::SeqCst) {
-                is_known.store(self.read_epochs().await, Ordering::SeqCst);
+            if !is_known.swap(true, Ordering::SeqCst) && !self.read_epochs().await {
+                is_known.store(false, Ordering::SeqCst);
             }
             if self.shared.config.is_worker {
                 self.buckets_to_keep().into_iter().for_each(|bucket| self.keep(bucket));
@@ -164,7 +162,7 @@ impl Engine {
     }
 
     fn buckets_to_keep(&self) -> BTreeSet<BucketKey> {
-        let mut buckets: BTreeSet<_> = self.shared.catalog.cached_buckets().into_iter().collect();
+        let mut buckets = self.shared.catalog.cached_buckets();
         buckets.extend(self.shared.caches.unclosed());
         buckets
     }
@@ -261,14 +259,7 @@ impl Engine {
             Ok(seen) => {
                 memory.silent_since = None;
                 if let Some(position) = &seen.position {
-                    let Position { epoch, accepted, backlog, .. } = *position;
-                    self.shared.caches.note_progress(
-                        memory.bucket,
-                        epoch,
-                        accepted,
-                        backlog,
-                        self.store().now(),
-                    );
+                    self.shared.caches.note_position(memory.bucket, position, self.store().now());
                 }
                 Some(seen)
             }
@@ -308,23 +299,36 @@ impl Engine {
         position: &Position,
         memory: &mut Memory,
     ) -> Result<i64, Error> {
-        let base = Sum { epoch: row.epoch, at: row.base_seq, units: 0 };
         let known = memory.sum.filter(|sum| sum.epoch == row.epoch && sum.at <= position.applied);
-        let mut sum = known.unwrap_or(base);
-        while sum.at < position.applied {
-            let left = u32::try_from(position.applied.saturating_sub(sum.at)).unwrap_or(u32::MAX);
-            let most = self.shared.config.credit_entries_max.min(left);
-            let Credits { to, units } = self.store().credits(memory.bucket, sum.at, most).await?;
-            if to <= sum.at {
-                // The cache is ahead of the ledger: no sum makes that lawful.
-                return Ok(i64::MIN);
-            }
-            sum = Sum { at: to, units: sum.units.saturating_add(units), ..sum };
-        }
+        let from = known.unwrap_or(Sum { epoch: row.epoch, at: row.base_seq, units: 0 });
+        let Some(since) = self.credits_between(memory.bucket, from.at, position.applied).await? else {
+            // The cache is ahead of the ledger: no sum makes that lawful.
+            return Ok(i64::MIN);
+        };
+        let sum = Sum { at: from.at.max(position.applied), units: from.units.saturating_add(since), ..from };
         memory.sum = Some(sum);
-        let base = i64::try_from(row.base_available).unwrap_or(i64::MAX);
-        let taken = i64::try_from(position.accepted_units).unwrap_or(i64::MAX);
-        Ok(base.saturating_add(sum.units).saturating_sub(taken))
+        Ok(row.lawful(sum.units, position.accepted_units))
+    }
+
+    /// What a bucket's entries after one position, up to another, credit its cache with; none: the ledger ends
+    /// before.
+    pub(super) async fn credits_between(
+        &self,
+        bucket: BucketKey,
+        after: u64,
+        last: u64,
+    ) -> Result<Option<i64>, Error> {
+        let (mut at, mut sum) = (after, 0_i64);
+        while at < last {
+            let left = u32::try_from(last.saturating_sub(at)).unwrap_or(u32::MAX);
+            let most = self.shared.config.credit_entries_max.min(left);
+            let Credits { to, units } = self.store().credits(bucket, at, most).await?;
+            if to <= at {
+                return Ok(None);
+            }
+            (at, sum) = (to, sum.saturating_add(units));
+        }
+        Ok(Some(sum))
     }
 
     /// Credits what the ledger has after the cache's position; how many entries that was.

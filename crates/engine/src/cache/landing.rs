@@ -23,10 +23,8 @@ use crate::lanes::{Class, LaneKey};
 enum Landed {
     /// Its result is committed, or it can no longer land: the entry may go.
     Settled(EntryId),
-    /// It waits, for a freeze to end.
-    Waiting(Delivery),
-    /// It failed and is tried again.
-    Failed(Delivery),
+    /// It waits for a freeze to end, or failed: it is tried again.
+    Later(Delivery),
     /// The authority will never take it.
     Impossible(SetAside),
 }
@@ -53,15 +51,10 @@ impl Engine {
         let bucket = memory.bucket;
         let mut settled = Vec::with_capacity(deliveries.len());
         let mut impossible = Vec::new();
-        let mut is_waiting = false;
         for landed in self.land_batch(bucket, deliveries).await {
             match landed {
                 Landed::Settled(entry) => settled.push(entry),
-                Landed::Waiting(delivery) => {
-                    is_waiting = true;
-                    memory.held_back.push(delivery);
-                }
-                Landed::Failed(delivery) => memory.held_back.push(delivery),
+                Landed::Later(delivery) => memory.held_back.push(delivery),
                 Landed::Impossible(aside) => impossible.push(aside),
             }
         }
@@ -74,14 +67,9 @@ impl Engine {
         {
             tracing::warn!(%error, "landed entries could not be removed from a stream");
         }
-        if memory.held_back.is_empty() {
-            memory.failures = 0;
-            return Ok(());
+        if !memory.held_back.is_empty() {
+            self.shared.caches.rest(self.shared.config.cache_retry).await;
         }
-        if !is_waiting {
-            memory.failures = memory.failures.saturating_add(1);
-        }
-        self.shared.caches.rest(self.shared.config.cache_retry).await;
         Ok(())
     }
 
@@ -178,13 +166,13 @@ impl Engine {
                 Outcome::Refused { order: Some(_), .. }
                 | Outcome::Refused { refusal: Refusal::AdmissionLost, .. },
             ) => Landed::Settled(entry),
-            Ok(Outcome::NotDue(_)) => Landed::Waiting(Delivery::Order(landing)),
             Ok(Outcome::Refused { refusal, .. }) => {
                 let why = Arc::from(format!("{refusal:?}"));
                 Landed::Impossible(SetAside { accepted: landing.accepted, why })
             }
             Ok(
-                Outcome::Pool { .. }
+                Outcome::NotDue(_)
+                | Outcome::Pool { .. }
                 | Outcome::Adjusted { .. }
                 | Outcome::Transferred { .. }
                 | Outcome::Imported { .. }
@@ -194,7 +182,7 @@ impl Engine {
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_),
             )
-            | Err(_) => Landed::Failed(Delivery::Order(landing)),
+            | Err(_) => Landed::Later(Delivery::Order(landing)),
         }
     }
 

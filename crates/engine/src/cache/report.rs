@@ -3,7 +3,6 @@
 use holdfast_core::cache::CacheBucket;
 use holdfast_core::id::PoolId;
 use holdfast_core::stock::{Bucket, BucketKey};
-use holdfast_store::Credits;
 
 use super::contract::Position;
 use crate::engine::Engine;
@@ -66,17 +65,8 @@ impl Engine {
         if position.epoch != row.epoch || entries > ENTRIES_MAX {
             return Ok(None);
         }
-        let (mut at, mut lawful) = (row.base_seq, i64::try_from(row.base_available).unwrap_or(i64::MAX));
-        while at < position.applied {
-            let left = u32::try_from(position.applied.saturating_sub(at)).unwrap_or(u32::MAX);
-            let most = left.min(self.shared.config.credit_entries_max);
-            let Credits { to, units } = self.store().credits(bucket, at, most).await?;
-            if to <= at {
-                return Ok(None);
-            }
-            (at, lawful) = (to, lawful.saturating_add(units));
-        }
-        let taken = i64::try_from(position.accepted_units).unwrap_or(i64::MAX);
-        Ok(Some(position.available.saturating_sub(lawful.saturating_sub(taken))))
+        let credits = self.credits_between(bucket, row.base_seq, position.applied).await?;
+        let lawful = credits.map(|credits| row.lawful(credits, position.accepted_units));
+        Ok(lawful.map(|lawful| position.available.saturating_sub(lawful)))
     }
 }

@@ -8,7 +8,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use holdfast_core::cache::{Accepted, EntryId, Epoch};
 use holdfast_core::id::{CampaignId, OrderId, OrderKey, OrderNo, PoolId};
 use holdfast_core::stock::BucketKey;
-use holdfast_core::time::Timestamp;
 use holdfast_store::{Error, Store};
 use sha2::Sha256;
 use tokio::sync::OnceCell;
@@ -30,8 +29,6 @@ pub struct Ticket {
     pub order: OrderId,
     /// Its business key.
     pub key: OrderKey,
-    /// When its time in the queue is over.
-    pub due_at: Timestamp,
 }
 
 /// Signs tickets and knows its own; reads the salt when the first is asked for.
@@ -71,7 +68,7 @@ impl Tickets {
 }
 
 fn write(ticket: &Ticket) -> Vec<u8> {
-    let Ticket { accepted, order, key, due_at } = ticket;
+    let Ticket { accepted, order, key } = ticket;
     let Accepted { bucket, epoch, entry, number, units } = accepted;
     let campaign = key.campaign.as_str().as_bytes();
     let mut bytes = vec![VERSION];
@@ -81,7 +78,6 @@ fn write(ticket: &Ticket) -> Vec<u8> {
         bytes.extend(part.to_be_bytes());
     }
     bytes.extend(order.0.to_be_bytes());
-    bytes.extend(due_at.0.to_be_bytes());
     // An identifier has at most 128 characters, so this fits.
     bytes.extend(u16::try_from(campaign.len()).unwrap_or(u16::MAX).to_be_bytes());
     bytes.extend(campaign);
@@ -118,11 +114,10 @@ fn read(content: &[u8]) -> Option<Ticket> {
     let entry = EntryId { millis: part()?, number: part()? };
     let accepted = Accepted { bucket, epoch, entry, number: part()?, units: part()? };
     let order = OrderId(u128::from_be_bytes(rest.array()?));
-    let due_at = Timestamp(i64::from_be_bytes(rest.array()?));
     let campaign = usize::from(u16::from_be_bytes(rest.array()?));
     let campaign = CampaignId::new(rest.text(campaign)?).ok()?;
     let order_no = OrderNo::new(rest.text(rest.0.len())?).ok()?;
-    Some(Ticket { accepted, order, key: OrderKey { campaign, order_no }, due_at })
+    Some(Ticket { accepted, order, key: OrderKey { campaign, order_no } })
 }
 
 #[cfg(test)]
@@ -139,7 +134,6 @@ mod tests {
                 campaign: CampaignId::new("夏の drop").unwrap(),
                 order_no: OrderNo::new("A-1").unwrap(),
             },
-            due_at: Timestamp(-1),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdfast_core::cache::{Accepted, CacheBucket, Epoch, EpochState};
 use holdfast_core::stock::BucketKey;
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::queue::Pace;
 
-use super::contract::Cache;
+use super::contract::{Cache, Position};
 use super::ticket::Tickets;
 use super::waiting::Waiting;
 
@@ -26,8 +26,8 @@ struct Progress {
     accepted: u64,
     /// How many of them had left the stream.
     landed: u64,
-    /// When it may be asked again how many.
-    stale_at: Option<Instant>,
+    /// When that was last told, or asked for.
+    told_at: Option<Instant>,
     pace: Option<Pace>,
 }
 
@@ -107,20 +107,22 @@ impl Caches {
         self.note_progress(accepted.bucket, accepted.epoch, accepted.number, backlog, now);
     }
 
-    pub(super) fn note_progress(
-        &self,
-        bucket: BucketKey,
-        epoch: Epoch,
-        accepted: u64,
-        backlog: u64,
-        now: Timestamp,
-    ) {
+    /// The same of what it says of itself.
+    pub(super) fn note_position(&self, bucket: BucketKey, position: &Position, now: Timestamp) {
+        self.note_progress(bucket, position.epoch, position.accepted, position.backlog, now);
+    }
+
+    fn note_progress(&self, bucket: BucketKey, epoch: Epoch, accepted: u64, backlog: u64, now: Timestamp) {
         let mut progress = self.progress();
         let known = progress.entry(bucket).or_default();
         if known.epoch < epoch {
             *known = Progress { epoch, ..Progress::default() };
         }
         if known.epoch == epoch {
+            // An answer about an order of before says nothing of those that came after it.
+            if accepted >= known.accepted {
+                known.told_at = Some(Instant::now());
+            }
             known.accepted = known.accepted.max(accepted);
             let landed = known.landed.max(accepted.saturating_sub(backlog));
             known.pace.get_or_insert_with(|| Pace::new(now)).left(landed.saturating_sub(known.landed), now);
@@ -138,13 +140,14 @@ impl Caches {
         self.progress().get(&bucket).and_then(|known| known.pace.as_ref()?.each_us(now))
     }
 
-    /// Whether the caller is the one who shall ask the cache how far it has come.
-    pub(super) fn begin_refresh(&self, bucket: BucketKey, rest_until: Option<Instant>) -> bool {
+    /// Whether the caller is the one who shall ask the cache how far it has come: while orders are accepted, each
+    /// answer tells.
+    pub(super) fn begin_refresh(&self, bucket: BucketKey, age_max: Duration) -> bool {
         let mut progress = self.progress();
         let known = progress.entry(bucket).or_default();
-        let is_due = known.stale_at.is_none_or(|stale_at| Instant::now() >= stale_at);
+        let is_due = known.told_at.is_none_or(|told_at| told_at.elapsed() >= age_max);
         if is_due {
-            known.stale_at = rest_until;
+            known.told_at = Some(Instant::now());
         }
         is_due
     }
@@ -154,7 +157,7 @@ impl Caches {
     }
 
     /// Waits until an epoch changed, or for a while.
-    pub(super) async fn woken_within(&self, most: std::time::Duration) {
+    pub(super) async fn woken_within(&self, most: Duration) {
         let _ = tokio::time::timeout(most, self.wake.notified()).await;
     }
 }

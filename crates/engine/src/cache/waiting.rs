@@ -6,9 +6,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdfast_core::cache::Accepted;
 use holdfast_core::id::OrderId;
 use holdfast_core::order::Order;
+
+use super::ticket::Ticket;
 
 /// Beyond so many the oldest is forgotten: its buyer has the ticket.
 const WAITING_MAX: usize = 100_000;
@@ -21,10 +22,10 @@ const LINGERS: Duration = Duration::from_secs(5);
 pub(crate) struct AcceptedOrder {
     /// As it waits.
     pub(crate) order: Arc<Order>,
-    /// Where.
-    pub(crate) accepted: Accepted,
+    /// What its buyer was given.
+    pub(crate) ticket: Ticket,
     /// The ticket's text.
-    pub(crate) ticket: Arc<str>,
+    pub(crate) text: Arc<str>,
 }
 
 #[derive(Debug, Default)]
