@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_testkit::{Database, Redis, RedisOptions};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::support::{Answer, Http, LEARNT_WITHIN, Server, Start, place_body, wait_until};
 
 /// How often a buyer asks again who was told to.
 const TRIES_MAX: usize = 200;
+/// How many orders a crowd may be ahead of what the test waits for: enough that it buys while things happen, and
+/// few enough that there is still something to buy afterwards, however fast or slow the machine.
+const AHEAD_MAX: usize = 200;
 
 /// What the shop stands on.
 #[derive(Debug, Clone, Copy)]
@@ -197,6 +201,8 @@ pub(super) struct Buyers {
     next: AtomicU64,
     told: Mutex<Vec<Told>>,
     stopped: AtomicBool,
+    /// How many may have been told something before a crowd pauses.
+    paused_at: watch::Sender<usize>,
 }
 
 impl Buyers {
@@ -213,13 +219,15 @@ impl Buyers {
         self.told.lock().unwrap().clone()
     }
 
-    /// So many buy at the same time until they are stopped.
+    /// So many buy at the same time until they are stopped, not too far ahead of what is waited for.
     pub(super) fn begin(self: &Arc<Self>, http: &Http, clients: usize) -> Crowd {
         let mut tasks = JoinSet::new();
         for _ in 0..clients {
             let (buyers, http) = (Arc::clone(self), http.clone());
+            let mut paused_at = self.paused_at.subscribe();
             tasks.spawn(async move {
                 while !buyers.stopped.load(Ordering::SeqCst) {
+                    let _ = paused_at.wait_for(|at| buyers.count() < *at).await;
                     buyers.buy(&http).await;
                 }
             });
@@ -281,12 +289,14 @@ impl Crowd {
     /// Waits until so many more were told something.
     pub(super) async fn hears(&self, more: usize) {
         let until = self.buyers.count() + more;
+        self.buyers.paused_at.send_replace(until + AHEAD_MAX);
         wait_until("answers", async || (self.buyers.count() >= until).then_some(())).await;
     }
 
     /// Lets everybody finish.
     pub(super) async fn stop(self) {
         self.buyers.stopped.store(true, Ordering::SeqCst);
+        self.buyers.paused_at.send_replace(usize::MAX);
         self.tasks.join_all().await;
         self.buyers.stopped.store(false, Ordering::SeqCst);
     }
