@@ -278,7 +278,10 @@ impl<'a> Needs<'a> {
                 needs.add_accepted(&landing.accepted);
             }
             Command::SetAside(aside) => needs.add_accepted(&aside.accepted),
-            Command::TurnEpoch(turn) => drop(needs.caches.insert(turn.bucket)),
+            Command::TurnEpoch(turn) => {
+                needs.pools.insert(turn.bucket.pool);
+                needs.caches.insert(turn.bucket);
+            }
         }
     }
 
@@ -291,6 +294,7 @@ impl<'a> Needs<'a> {
     }
 
     fn add_accepted(&mut self, accepted: &Accepted) {
+        self.pools.insert(accepted.bucket.pool);
         self.caches.insert(accepted.bucket);
         self.landings.insert(accepted.key());
     }

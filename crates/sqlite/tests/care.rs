@@ -11,6 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdfast_core::cache::{Epoch, EpochState, Turn, TurnEpoch};
 use holdfast_core::command::{Command, OpenPool, Signed};
 use holdfast_core::id::{CampaignId, CaseId, Incarnation, Location, PoolId, Sku};
 use holdfast_core::snapshot::LockSet;
@@ -41,6 +42,39 @@ async fn open_pool(store: &SqliteStore, number: u128) {
         signed: Signed::new("op", ""),
     });
     store.commit(Batch { locks: LockSet::default(), commands: Arc::new(vec![open]) }).await.unwrap();
+}
+
+/// A backup taken while a cache took stock: restored, it has no cache, and nothing of that epoch lands.
+#[tokio::test]
+async fn a_restored_authority_has_every_epoch_closed() {
+    let (directory, path) = shop().await;
+    let store = open(&path).unwrap();
+    let key = stock::BucketKey { pool: PoolId(1), number: 0 };
+    let turn = Command::TurnEpoch(TurnEpoch {
+        bucket: key,
+        epoch: Epoch(1),
+        turn: Turn::Open { identity: "server".into() },
+        signed: Signed::new("op", ""),
+    });
+    store.commit(Batch { locks: LockSet::bucket(key), commands: Arc::new(vec![turn]) }).await.unwrap();
+    let (copy, target) = (directory.path().join("copy.db"), directory.path().join("restored.db"));
+    backup_file(&path, &copy, Check::Full, |_, _| {}).unwrap();
+    let restored = Restore {
+        source: &copy,
+        target: &target,
+        check: Check::Full,
+        now: Timestamp(5),
+        begin: |_: &Contents| NewIncarnation {
+            incarnation: Incarnation(12),
+            case: CaseId(12),
+            evidence: "{}".into(),
+        },
+    };
+    restore_file(restored, |_, _| {}).unwrap();
+    let was = store.cache_bucket(key).await.unwrap().unwrap();
+    let is = open(&target).unwrap().cache_bucket(key).await.unwrap().unwrap();
+    assert_eq!((was.state, is.state, is.changed_at), (EpochState::Open, EpochState::Closed, Timestamp(5)));
+    assert!(audit_file(&target).unwrap().is_clean());
 }
 
 /// A database of two ledger entries in a directory of its own.

@@ -1,5 +1,12 @@
 //! From the embedded store to PostgreSQL: every row, and never two authorities.
 
+use std::sync::Arc;
+
+use holdfast_core::cache::{Epoch, Turn, TurnEpoch};
+use holdfast_core::command::{Command, How, Outcome, Signed};
+use holdfast_core::snapshot::LockSet;
+use holdfast_sqlite::{Options, SqliteStore};
+use holdfast_store::{Batch, Page, PoolFilter, Store};
 use holdfast_testkit::Database;
 use serde_json::{Value, json};
 
@@ -7,6 +14,19 @@ use crate::support::{Server, Start, run};
 
 fn without_keys() -> Start {
     Start { arguments: vec!["--auth".into(), "off".into()], ..Start::default() }
+}
+
+/// Opens the epoch of a bucket's cache, as a node with a cache does.
+async fn open_epoch(file: &std::path::Path) {
+    let store = SqliteStore::open(file, Options::default()).unwrap();
+    let (pools, _) = store.pools(PoolFilter::default(), Page { after: None, limit: 1 }).await.unwrap();
+    let bucket = pools[0].buckets[0].key;
+    let turn = Turn::Open { identity: "server".into() };
+    let signed = Signed::new("cache", "");
+    let command = Command::TurnEpoch(TurnEpoch { bucket, epoch: Epoch(1), turn, signed });
+    let batch = Batch { locks: LockSet::bucket(bucket), commands: Arc::new(vec![command]) };
+    let outcomes = store.commit(batch).await.unwrap().outcomes;
+    assert!(matches!(outcomes[0], Outcome::Epoch { how: How::Created, .. }), "{outcomes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,6 +58,7 @@ async fn an_authority_moves_with_every_row() {
     let refused = run(&arguments).await;
     assert_eq!(refused.status.code(), Some(2), "a server has it open");
     old.finish().await;
+    open_epoch(&file).await;
 
     let moved = run(&arguments).await;
     let told: Value = serde_json::from_slice(&moved.stdout)
@@ -48,6 +69,9 @@ async fn an_authority_moves_with_every_row() {
         tables.filter(|moved| moved["table"] == table).map(|moved| moved["rows"].clone()).next().unwrap()
     };
     assert_eq!((rows("orders"), rows("bucket"), rows("payment")), (json!(8), json!(3), json!(1)));
+
+    let epochs = authority.sql("SELECT epoch, state FROM cache_bucket").await.unwrap();
+    assert_eq!(epochs, "1|closed", "no cache moves with it");
 
     let new = Server::start_at(&to, &without_keys()).await.unwrap();
     assert_eq!(new.http.get("/v1/orders?campaign_id=drop").await.body, orders);

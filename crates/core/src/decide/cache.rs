@@ -97,10 +97,10 @@ impl Working {
 
     /// Why it can land no more, or not here; none while entries of its epoch may.
     fn kept_out(&self, accepted: &Accepted) -> Option<Outcome> {
-        if !self.rows.buckets.contains_key(&accepted.bucket)
-            && self.rows.pools.contains_key(&accepted.bucket.pool)
-        {
-            return Some(Outcome::Elsewhere(vec![accepted.bucket.pool]));
+        let bucket = accepted.bucket;
+        let pool = self.rows.pools.get(&bucket.pool).filter(|pool| bucket.number < pool.buckets);
+        if let Some(pool) = pool.filter(|_| !self.rows.buckets.contains_key(&bucket)) {
+            return Some(Outcome::Elsewhere(vec![pool.id]));
         }
         let is_open = self.rows.caches.get(&accepted.bucket).is_some_and(|row| match row.state {
             EpochState::Open | EpochState::Draining => row.epoch == accepted.epoch,

@@ -151,6 +151,9 @@ impl Pair {
             Step::ChangePool(pool, buckets, weights) => {
                 return model.change_pool(*pool, *buckets, weights.as_deref());
             }
+            Step::LandAccepted(place, at, due) => return model.land_accepted(place, at, *due),
+            Step::SetAside(at) => return model.set_aside(at),
+            Step::Turn(bucket, epoch, turn) => return model.turn(*bucket, *epoch, *turn),
             Step::PlaceAgain(_) | Step::Again => unreachable!("settled before"),
             Step::Wait(time) => model.now += time,
             Step::WaitFor(order, grace, by) => {
@@ -190,15 +193,39 @@ impl Pair {
             assert_eq!(due(order), expected.due, "what order {number} owes after {step:?}");
             assert_eq!(order.hold_ends_at.map(|t| t.0), expected.end, "order {number} after {step:?}");
         }
-        let cases: BTreeSet<_> =
-            self.db.cases.values().map(|case| (case.order, case.kind.as_str())).collect();
+        self.compare_caches(step);
+        let of_orders = self.db.cases.values().filter(|case| case.order.is_some());
+        let cases: BTreeSet<_> = of_orders.map(|case| (case.order, case.kind.as_str())).collect();
         let expected: BTreeSet<_> =
             self.model.cases.iter().map(|(order, kind)| (Some(order_id(*order)), *kind)).collect();
         assert_eq!(cases, expected, "cases after {step:?}");
-        assert_eq!(self.db.cases.len(), expected.len(), "one case an order and kind");
+        let told = expected.len() + self.model.caches.poisons.len();
+        assert_eq!(self.db.cases.len(), told, "one case an order and kind, and one an entry");
         for (key, usage) in &self.db.usage {
             let expected = self.model.usage(|step| is_of(step, &key.limited));
             assert_eq!((usage.units, usage.open_holds), expected, "usage of {key:?} after {step:?}");
+        }
+    }
+}
+
+impl Pair {
+    /// Epochs are where the model has them, and the law holds: a cache that accepted what has landed would have
+    /// what the authority has.
+    fn compare_caches(&self, step: &Step) {
+        let model = &self.model.caches;
+        let rows = self.db.caches.values();
+        let epochs: Vec<_> = rows.clone().map(|r| (r.key.number, r.epoch.0, r.state.as_str())).collect();
+        let expected: Vec<_> =
+            model.epochs.iter().map(|(number, (epoch, phase, _))| (*number, *epoch, phase.word())).collect();
+        assert_eq!(epochs, expected, "epochs after {step:?}");
+        for row in rows {
+            let later = self.db.entries[&row.key].iter().filter(|entry| entry.seq > row.base_seq);
+            let credits: i64 = later.map(|entry| entry.delta.available + entry.settled as i64).sum();
+            let accepted = model.units(row.key.number, row.epoch.0) as i64;
+            let cached = row.base_available as i64 + credits - accepted;
+            assert_eq!(cached, self.db.buckets[&row.key].available as i64, "the law after {step:?}");
+            let numbers = model.settled.keys().filter(|key| (key.0, key.1) == (row.key.number, row.epoch.0));
+            assert_eq!(row.landed, numbers.map(|key| key.2).max().unwrap_or(0), "landed after {step:?}");
         }
     }
 }

@@ -101,6 +101,7 @@ pub(crate) struct Model {
     /// Orders with their cases.
     pub(crate) cases: BTreeSet<(u32, &'static str)>,
     transfers: BTreeMap<u32, (Place, Place, u64)>,
+    pub(crate) caches: caches::Caches,
 }
 
 fn say(text: &str) -> Answer {
@@ -193,6 +194,7 @@ impl Model {
             adjustments: BTreeMap::new(),
             cases: BTreeSet::new(),
             transfers: BTreeMap::new(),
+            caches: caches::Caches::default(),
         }
     }
 
@@ -442,6 +444,7 @@ impl Model {
     }
 }
 
+pub(crate) mod caches;
 mod money;
 mod moves;
 mod places;

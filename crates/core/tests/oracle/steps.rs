@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use holdfast_core::cache;
 use holdfast_core::campaign::{Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd};
-use holdfast_core::command::{ChangePool, Command, Inquiry, OrderAction, PlaceLine};
+use holdfast_core::command::{ChangePool, Command, Inquiry, OrderAction, Place as Sent, PlaceLine};
 use holdfast_core::id::{AttemptId, EventId, HashedKey, LimitName};
 use holdfast_core::limit::Limits;
 use holdfast_core::order::{Notice, PaymentOutcome};
@@ -13,6 +14,7 @@ use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 
+use crate::support::START;
 use crate::support::build::*;
 
 pub(crate) const POOLS: [&str; 4] = ["A", "B", "C", "D"];
@@ -109,6 +111,23 @@ pub(crate) struct NoticeStep {
     pub(crate) paid_at: Option<i64>,
 }
 
+/// Where a cache of the first pool accepted an order, in numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accepted {
+    pub(crate) bucket: u32,
+    pub(crate) epoch: u64,
+    pub(crate) entry: u64,
+    pub(crate) units: u64,
+}
+
+/// A turn of an epoch; the server on which it is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TurnStep {
+    Open(u8),
+    Drain,
+    Close,
+}
+
 /// One step of a walk.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
@@ -136,6 +155,11 @@ pub(crate) enum Step {
     Sweep(usize, Option<u32>),
     /// A pool, how many buckets, and their weights.
     ChangePool(usize, Option<u32>, Option<Vec<u32>>),
+    /// What a cache accepted, and when its time is over.
+    LandAccepted(PlaceStep, Accepted, i64),
+    SetAside(Accepted),
+    /// A bucket of the first pool, and which epoch of it.
+    Turn(u32, u64, TurnStep),
     /// Microseconds.
     Wait(i64),
     /// To the end of an order's hold, or of its grace, and some microseconds.
@@ -157,8 +181,9 @@ fn orders() -> impl Strategy<Value = u32> {
 /// A walk: some orders to begin with, then whatever comes.
 pub(crate) fn a_walk(steps: usize) -> impl Strategy<Value = Vec<Step>> {
     let first = (1..4_u32).map(a_place_of).collect::<Vec<_>>();
-    let rest = vec(a_step(), steps.saturating_sub(first.len()));
-    (first, rest).prop_map(|(first, rest)| first.into_iter().chain(rest).collect())
+    let opened = [Step::Turn(0, 1, TurnStep::Open(1))];
+    let rest = vec(a_step(), steps.saturating_sub(first.len() + opened.len()));
+    (first, rest).prop_map(move |(first, rest)| opened.clone().into_iter().chain(first).chain(rest).collect())
 }
 
 fn a_place() -> impl Strategy<Value = Step> {
@@ -208,6 +233,34 @@ fn a_move() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn an_accepted() -> impl Strategy<Value = Accepted> {
+    let epoch = prop_oneof![5 => Just(1_u64), 2 => Just(2), 1 => Just(3)];
+    let bucket = prop_oneof![4 => Just(0_u32), 1 => 1..4_u32];
+    (bucket, epoch, 1..12_u64, 1..5_u64).prop_map(|(bucket, epoch, entry, units)| Accepted {
+        bucket,
+        epoch,
+        entry,
+        units,
+    })
+}
+
+/// What a cache accepted, and turns of its epochs.
+fn a_landing() -> impl Strategy<Value = Step> {
+    let due =
+        prop_oneof![8 => Just(i64::MAX), 1 => Just(START.0 + 30_000_000), 1 => Just(START.0 + 600_000_000)];
+    let turn = prop_oneof![
+        3 => (1..3_u8).prop_map(TurnStep::Open), 1 => Just(TurnStep::Drain), 1 => Just(TurnStep::Close),
+    ];
+    prop_oneof![
+        6 => (a_place(), an_accepted(), due).prop_map(|(place, at, due)| {
+            let Step::Place(place) = place else { unreachable!("a place") };
+            Step::LandAccepted(place, at, due)
+        }),
+        1 => an_accepted().prop_map(Step::SetAside),
+        3 => (an_accepted(), turn).prop_map(|(at, turn)| Step::Turn(at.bucket, at.epoch, turn)),
+    ]
+}
+
 fn a_step() -> impl Strategy<Value = Step> {
     let keeps = vec((prop_oneof![20 => 1..4_u32, 1 => 4..6_u32], 0..4_u32), 1..3);
     let refunds = vec((prop_oneof![20 => 1..3_u32, 1 => 3..6_u32], 1..3_u32), 1..3);
@@ -233,6 +286,7 @@ fn a_step() -> impl Strategy<Value = Step> {
         9 => orders().prop_map(Step::Expire),
         4 => (0..8_u32, 0..=NOWHERE, delta).prop_map(|(id, pool, by)| Step::Adjust(id, pool, by)),
         7 => a_move(),
+        10 => a_landing(),
         5 => wait.prop_map(Step::Wait),
         7 => (orders(), any::<bool>(), prop_oneof![Just(-1_i64), Just(0), Just(1)])
             .prop_map(|(o, grace, by)| Step::WaitFor(o, grace, by)),
@@ -301,18 +355,18 @@ fn pool_name(pool: usize) -> &'static str {
 pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
     Some(match step {
         Step::Place(step) => {
-            let mut sent = place(step.order, &[]);
-            sent.lines = step.lines.iter().map(|(kind, quantity)| Ware::line(*kind, *quantity)).collect();
-            sent.account = account(ACCOUNTS[step.account]);
-            sent.limit_keys =
-                step.device.map(|device| (device_name(), device_key(device))).into_iter().collect();
-            sent.hold_seconds = step.hold;
-            sent.amount_due = step.priced.then(|| price(PRICE));
-            sent.route = step.route;
-            sent.record_refusals = step.record;
-            sent.intake = step.queued.then(|| bucket("A", 0));
-            Command::Place(Arc::new(sent))
+            let intake = step.queued.then(|| bucket("A", 0));
+            Command::Place(Arc::new(Sent { intake, ..sent(step) }))
         }
+        Step::LandAccepted(step, at, due) => Command::Land(Arc::new(cache::Landing {
+            place: sent(step),
+            accepted: accepted(at),
+            due_at: Timestamp(*due),
+        })),
+        Step::SetAside(at) => {
+            Command::SetAside(cache::SetAside { accepted: accepted(at), why: "a test".into() })
+        }
+        Step::Turn(number, epoch, turn) => turned(*number, *epoch, *turn),
         Step::Land(order) => on_order(*order, OrderAction::Land),
         Step::Cancel(order) => on_order(*order, OrderAction::Cancel),
         Step::Reduce(order, keeps) => on_order(*order, reduce(keeps)),
@@ -353,6 +407,42 @@ pub(crate) fn command(step: &Step, until: i64) -> Option<Command> {
         | Step::RetirePool(_)
         | Step::Close => return None,
     })
+}
+
+fn turned(number: u32, epoch: u64, turn: TurnStep) -> Command {
+    Command::TurnEpoch(cache::TurnEpoch {
+        bucket: bucket("A", number),
+        epoch: cache::Epoch(epoch),
+        turn: match turn {
+            TurnStep::Open(server) => cache::Turn::Open { identity: server.to_string().into() },
+            TurnStep::Drain => cache::Turn::Drain,
+            TurnStep::Close => cache::Turn::Close,
+        },
+        signed: signed(),
+    })
+}
+
+fn sent(step: &PlaceStep) -> Sent {
+    Sent {
+        lines: step.lines.iter().map(|(kind, quantity)| Ware::line(*kind, *quantity)).collect(),
+        account: account(ACCOUNTS[step.account]),
+        limit_keys: step.device.map(|device| (device_name(), device_key(device))).into_iter().collect(),
+        hold_seconds: step.hold,
+        amount_due: step.priced.then(|| price(PRICE)),
+        route: step.route,
+        record_refusals: step.record,
+        ..place(step.order, &[])
+    }
+}
+
+fn accepted(at: &Accepted) -> cache::Accepted {
+    cache::Accepted {
+        bucket: bucket("A", at.bucket),
+        epoch: cache::Epoch(at.epoch),
+        entry: cache::EntryId { millis: 1, number: at.entry },
+        number: at.entry,
+        units: at.units,
+    }
 }
 
 fn notice_of(step: &NoticeStep) -> Notice {

@@ -205,7 +205,11 @@ impl Authority {
             assert_eq!(entry.seq, last + 1, "a sequence has no gap and no second write");
             ledger.push(entry);
         }
+        let mut added = Vec::new();
         for change in changes.buckets {
+            if change.base_seq.is_none() {
+                added.push(change.bucket.key);
+            }
             let key = change.bucket.key;
             let known = self.buckets.get(&key).map(|bucket| bucket.ledger_seq);
             assert_eq!(known, change.base_seq, "the bucket row is as it was read");
@@ -246,7 +250,9 @@ impl Authority {
             assert!(self.transfers.insert(row.transfer_id.clone(), row).is_none(), "one row a transfer");
         }
         for change in changes.caches {
-            assert!(locked.contains(&change.row.key), "a cache row is written under its bucket's lock");
+            // A bucket that the batch has added was there to be locked by nobody.
+            let is_locked = locked.contains(&change.row.key) || added.contains(&change.row.key);
+            assert!(is_locked, "a cache row is written under its bucket's lock");
             let before = self.caches.insert(change.row.key, change.row);
             assert_eq!(before, change.base, "the cache row is as it was read");
         }

@@ -12,6 +12,7 @@
 
 mod faults;
 mod guards;
+mod landings;
 mod nodes;
 mod portable;
 mod support;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use holdfast_core::cache::{SetAside, Turn};
 use holdfast_core::campaign::{LatePayment, PaymentFailed, Policy, Switch};
 use holdfast_core::command::{
     Adjust, AdjustmentKind, ChangePool, Command, Inquiry, Keep, OrderAction, Outcome, PlaceLine,
@@ -12,7 +13,9 @@ use holdfast_core::id::{
 };
 use holdfast_core::order::{Notice, PaymentOutcome, Refund, RefundLine};
 
+use super::START;
 use super::behaviour::{Subject, TestClock};
+use super::caches::{accepted, landing, open, turn};
 use super::limits::device_limit;
 use super::places::{made_up, part};
 use super::pools::{no_change, sweep, transfer};
@@ -23,6 +26,7 @@ use super::support::{
 };
 use crate::contract::Store;
 use crate::model::ModelStore;
+use crate::read::Page;
 
 /// Commands of a walk, unless `HOLDFAST_WALK_COMMANDS` says otherwise.
 const COMMANDS: usize = 10_000;
@@ -94,7 +98,7 @@ fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
     let epoch = at.epoch;
     let text = |prefix: &str, number: u64| format!("{prefix}{epoch}-{number}");
     let provider = || Provider::new("bank").expect("a good id");
-    let action = match dice.roll(15) {
+    let action = match dice.roll(17) {
         0..=3 => {
             let lines: Vec<(u128, u32)> = (0..1 + dice.roll(3))
                 .map(|_| (1 + u128::from(dice.roll(2)), 1 + dice.roll(4) as u32))
@@ -138,6 +142,7 @@ fn command(dice: &mut Dice, at: &mut Whereabouts) -> Command {
         10 => OrderAction::Expire(Inquiry::Done),
         11 | 12 => OrderAction::Land,
         13 => return move_or_change(dice, epoch),
+        14 | 15 => return cached(dice, at),
         _ => {
             return Command::Adjust(Adjust {
                 adjustment_id: AdjustmentId::new(&text("adj", dice.roll(30))).expect("a good id"),
@@ -162,6 +167,28 @@ fn made_up_line(dice: &mut Dice) -> PlaceLine {
         1 => made_up(quantity, &[part(1, &[1, 2])], split),
         _ => made_up(quantity, &[part(1, &[2, 1])], split),
     }
+}
+
+/// What a cache accepted, or a turn of its epoch: what came before comes again, also of epochs that are over.
+fn cached(dice: &mut Dice, at: &mut Whereabouts) -> Command {
+    let home = bucket(1, dice.roll(3) as u32);
+    // Epochs are told by the walk's, so that turns fit now and then.
+    let cache_epoch = 1 + dice.roll(3) + u64::from(at.epoch) / 4;
+    if dice.roll(3) == 0 {
+        let turns = [open(), open(), Turn::Drain, Turn::Close];
+        return turn(home, cache_epoch, turns[dice.roll(4) as usize].clone());
+    }
+    let accepted = accepted(home, cache_epoch, 1 + dice.roll(60), 1 + dice.roll(4));
+    if dice.roll(8) == 0 {
+        return Command::SetAside(SetAside { accepted, why: "walk".into() });
+    }
+    let order = at.number(dice);
+    let account = format!("{}{}", ["ann", "bob", "eve"][dice.roll(3) as usize], at.epoch);
+    let mut wanted = place(order, &account, &[(1, 1 + dice.roll(4) as u32)]);
+    at.next_id += 1;
+    wanted.id = OrderId(at.next_id);
+    let seconds = [0, 5_000, 10_000_000][dice.roll(3) as usize];
+    landing(wanted, accepted, START.plus_seconds(seconds))
 }
 
 /// Stock that moves, and pools that change.
@@ -245,6 +272,9 @@ pub async fn a_random_walk_agrees_with_the_model(store: Subject, clock: TestCloc
     }
     assert_same_campaign(&*store, &*model, &campaign_id()).await;
     assert_same(&cases(&*store).await, &cases(&*model).await);
+    let all = || Page { after: None, limit: 100 };
+    let (caches, expected) = (store.cache_buckets(all()).await, model.cache_buckets(all()).await);
+    assert_eq!(caches.expect("read"), expected.expect("read"));
     assert_clean(&*store).await;
     assert_clean(&*model).await;
 }
