@@ -48,6 +48,9 @@ async fn an_authority_moves_with_every_row() {
     let refund = json!({"refund_id": "r1", "lines": [{"line": 1, "quantity": 1}], "reason": "broken"});
     assert_eq!(old.http.post(&format!("/v1/orders/{}/refunds", ids[0]), &refund).await.status, 201);
     assert_eq!(old.http.post(&format!("/v1/orders/{}/cancel", ids[1]), &json!({})).await.status, 200);
+    old.finish().await;
+    open_epoch(&file).await;
+    let old = Server::start_on(&file, &without_keys()).await.unwrap();
     let orders = old.http.get("/v1/orders?campaign_id=drop").await.body;
     let ledger = old.http.get(&format!("/v1/ledger?pool_id={pool}&limit=500")).await.body;
     let audit = old.http.get("/v1/audit").await.body;
@@ -58,7 +61,6 @@ async fn an_authority_moves_with_every_row() {
     let refused = run(&arguments).await;
     assert_eq!(refused.status.code(), Some(2), "a server has it open");
     old.finish().await;
-    open_epoch(&file).await;
 
     let moved = run(&arguments).await;
     let told: Value = serde_json::from_slice(&moved.stdout)
