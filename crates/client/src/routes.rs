@@ -1,7 +1,7 @@
 //! The routes, one method each.
 
 use holdfast_wire::{
-    AdjustPoolRequest, AdjustmentView, BatchView, BundleView, CampaignView, CancelOrdersRequest,
+    AdjustPoolRequest, AdjustmentView, BatchView, BundleView, CacheView, CampaignView, CancelOrdersRequest,
     CancelRequest, CancellationsView, CaseView, ChangePoolRequest, CloseRequest, ImportView, LedgerEntryView,
     LocationsView, NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest,
     PaymentNotification, PlaceBatchRequest, PlaceOrderRequest, PoolView, PutBundleRequest,
@@ -93,6 +93,11 @@ impl Client {
     /// A pool, exact.
     pub async fn pool(&self, id: &str) -> Result<PoolView, Error> {
         self.get(&["pools", id], &[]).await
+    }
+
+    /// A pool's caches beside the authority's account of them, one a bucket.
+    pub async fn cache(&self, id: &str) -> Result<CacheView, Error> {
+        self.get(&["pools", id, "cache"], &[]).await
     }
 
     /// A page of pools, exact.

@@ -74,6 +74,8 @@ pub struct Config {
     pub cache_poll: Duration,
     /// How long it waits for new entries of a stream before it looks after the rest.
     pub cache_wait: Duration,
+    /// How long it lands before it looks at both sides again.
+    pub cache_look: Duration,
     /// How long it rests after the cache or the authority failed it.
     pub cache_retry: Duration,
     /// How long a cache may be silent before its epoch is given up: what it had accepted and not landed is lost.
@@ -128,6 +130,7 @@ impl Default for Config {
             unsold_interval: Duration::from_secs(1),
             cache_poll: Duration::from_millis(50),
             cache_wait: Duration::from_millis(50),
+            cache_look: Duration::from_millis(100),
             cache_retry: Duration::from_millis(200),
             cache_patience: Duration::from_secs(60),
             cache_examined: Duration::from_secs(5),

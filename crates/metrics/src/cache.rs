@@ -91,7 +91,7 @@ impl Default for CacheMetrics {
             answers: By::default(),
             drained: By::default(),
             landed: Counter::default(),
-            landing_lag: Histogram::of_ages(),
+            landing_lag: Histogram::of_waits(),
             redelivered: Counter::default(),
             poisoned: Counter::default(),
             lost: Counter::default(),

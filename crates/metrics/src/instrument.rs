@@ -114,6 +114,27 @@ const TIMES: &[u64] = &[
     5_000_000_000,
     10_000_000_000,
 ];
+/// Bounds of waits in a line, in nanoseconds: 1 ms to an hour.
+const WAITS: &[u64] = &[
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    30_000_000_000,
+    60_000_000_000,
+    300_000_000_000,
+    900_000_000_000,
+    3_600_000_000_000,
+];
 /// Bounds of ages and of lives, in nanoseconds: 1 s to a day.
 const AGES: &[u64] = &[
     1_000_000_000,
@@ -152,6 +173,11 @@ impl Histogram {
     /// Of waits and of work.
     pub fn of_times() -> Self {
         Self::new(TIMES, Scale::Seconds)
+    }
+
+    /// Of waits in a line.
+    pub fn of_waits() -> Self {
+        Self::new(WAITS, Scale::Seconds)
     }
 
     /// Of ages and of lives.

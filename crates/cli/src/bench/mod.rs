@@ -1,6 +1,7 @@
 //! `holdfast bench`: what this machine can do, with floors and ceilings measured in the same run.
 
 mod buckets;
+mod cache;
 mod engine;
 mod expiry;
 mod floor;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Limits(limits::Args),
     Expiry(expiry::Args),
     Imports(imports::Args),
+    Cache(cache::Args),
 }
 
 /// Measures and prints.
@@ -35,5 +37,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Limits(args) => limits::run(args).await,
         Command::Expiry(args) => expiry::run(args).await,
         Command::Imports(args) => imports::run(args).await,
+        Command::Cache(args) => cache::run(args).await,
     }
 }

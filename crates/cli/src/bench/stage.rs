@@ -96,6 +96,14 @@ impl Stage {
         !matches!(self, Self::Sqlite)
     }
 
+    /// Where the database's server listens, if it is the benchmark's own.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Private(server, _) => Some(server.port()),
+            Self::Sqlite | Self::Given(_) => None,
+        }
+    }
+
     /// How many bytes the database's server has ever written to its log, if it tells.
     pub(crate) async fn log_bytes(&self, database: &str) -> Result<Option<f64>> {
         if !self.is_shared() {

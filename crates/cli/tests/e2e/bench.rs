@@ -72,6 +72,30 @@ async fn the_number_of_buckets_is_named_with_its_reason() {
     assert!(report["reason"].as_str().unwrap().contains("holds/s"), "{report:#}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cache_is_measured_beside_the_batched_path() {
+    for store in ["sqlite", "postgres"] {
+        let report = measured(&["cache", "--store", store]).await;
+        for figure in [
+            "constant_http_rps",
+            "engine_holds_rps",
+            "batched_holds_rps",
+            "batched_p99_ms",
+            "accepted_rps",
+            "accepted_p99_ms",
+            "landed_rps",
+        ] {
+            assert!(is_measured(&report, figure), "{figure}: {report:#}");
+        }
+        let arrivals = report["arrivals"].as_array().unwrap();
+        assert!(arrivals.len() == 3 && arrivals.iter().all(|of| is_measured(of, "lag_p99_ms")), "{report:#}");
+        // Only what lies behind a proxy can be made slow.
+        let slow = &report["slow_authority"];
+        assert_eq!(is_measured(slow, "accepted_rps"), store == "postgres", "{report:#}");
+        assert!(report["advice"].as_str().unwrap().contains("landing it costs the authority the same"));
+    }
+}
+
 #[tokio::test]
 async fn somebodys_database_is_left_alone() {
     let output = run(&["bench", "paths", "--database", "sqlite:shop.db"]).await;

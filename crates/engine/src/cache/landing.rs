@@ -29,8 +29,17 @@ enum Landed {
     Impossible(SetAside),
 }
 
+/// What came of one batch.
+#[derive(Default)]
+struct Batch {
+    settled: Vec<EntryId>,
+    held_back: Vec<Delivery>,
+}
+
 impl Engine {
-    /// Lands one batch. An error of the cache ends the batch and no more: what was delivered is claimed again.
+    /// Lands what was accepted until it is time to look at both sides again. While one batch is committed, the last
+    /// one's entries are removed and the next is fetched. An error of the cache ends it and no more: what was
+    /// delivered is claimed again.
     pub(super) async fn land_accepted(
         &self,
         cache: &dyn Cache,
@@ -40,37 +49,70 @@ impl Engine {
         {
             self.shared.caches.rest(rest).await;
         }
-        let deliveries = self.next_deliveries(cache, memory).await?;
-        if deliveries.is_empty() {
-            return Ok(());
+        let (bucket, begun) = (memory.bucket, Instant::now());
+        let mut deliveries = self.next_deliveries(cache, memory).await?;
+        memory.paced_until = self.paced_until(deliveries.len());
+        let (mut settled, mut fetched) = (Vec::new(), Ok(()));
+        while !deliveries.is_empty() {
+            let goes_on = memory.paced_until.is_none()
+                && memory.held_back.is_empty()
+                && begun.elapsed() < self.shared.config.cache_look;
+            let next = async {
+                if goes_on { self.fetch(cache, bucket, Duration::ZERO).await } else { Ok(Vec::new()) }
+            };
+            let land = self.land_or_set_aside(bucket, deliveries);
+            let (batch, (), next) = tokio::join!(land, self.remove(cache, bucket, &settled), next);
+            settled = batch.settled;
+            memory.held_back.extend(batch.held_back);
+            (deliveries, fetched) = match next {
+                Ok(deliveries) => (deliveries, fetched),
+                Err(error) => (Vec::new(), Err(error)),
+            };
         }
-        memory.paced_until = self.shared.config.cache_landing_rate.and_then(|rate| {
-            let count = u32::try_from(deliveries.len()).unwrap_or(u32::MAX);
-            Instant::now().checked_add(Duration::from_secs(1).saturating_mul(count).checked_div(rate)?)
-        });
-        let bucket = memory.bucket;
-        let mut settled = Vec::with_capacity(deliveries.len());
-        let mut impossible = Vec::new();
-        for landed in self.land_batch(bucket, deliveries).await {
-            match landed {
-                Landed::Settled(entry) => settled.push(entry),
-                Landed::Later(delivery) => memory.held_back.push(delivery),
-                Landed::Impossible(aside) => impossible.push(aside),
-            }
-        }
-        for aside in impossible {
-            settled.extend(self.set_aside_entry(aside).await);
-        }
-        // What cannot be removed now is delivered once more.
-        if !settled.is_empty()
-            && let Err(error) = cache.settle(bucket, &settled).await
-        {
-            tracing::warn!(%error, "landed entries could not be removed from a stream");
-        }
+        self.remove(cache, bucket, &settled).await;
         if !memory.held_back.is_empty() {
             self.shared.caches.rest(self.shared.config.cache_retry).await;
         }
-        Ok(())
+        fetched
+    }
+
+    /// When the next batch may be landed after one of so many; none: at once.
+    fn paced_until(&self, count: usize) -> Option<Instant> {
+        let (rate, count) =
+            (self.shared.config.cache_landing_rate?, u32::try_from(count).unwrap_or(u32::MAX));
+        Instant::now().checked_add(Duration::from_secs(1).saturating_mul(count).checked_div(rate)?)
+    }
+
+    /// Removes entries that have landed. What cannot be removed now is delivered once more.
+    async fn remove(&self, cache: &dyn Cache, bucket: BucketKey, settled: &[EntryId]) {
+        if settled.is_empty() {
+            return;
+        }
+        if let Err(error) = cache.settle(bucket, settled).await {
+            tracing::warn!(%error, "landed entries could not be removed from a stream");
+        }
+    }
+
+    /// New entries of a stream, waited for if there are none.
+    async fn fetch(
+        &self,
+        cache: &dyn Cache,
+        bucket: BucketKey,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, CacheError> {
+        cache.deliver(bucket, &self.consumer(), self.batch_max(), wait).await
+    }
+
+    fn consumer(&self) -> String {
+        format!("{:032x}", self.shared.run)
+    }
+
+    /// A slow pace is kept by small batches: between two of them the keeper looks after the rest.
+    fn batch_max(&self) -> usize {
+        let config = &self.shared.config;
+        let paced =
+            config.cache_landing_rate.map(|rate| usize::try_from(rate.div_ceil(10)).unwrap_or(usize::MAX));
+        paced.map_or(config.landing_batch_max, |paced| paced.min(config.landing_batch_max))
     }
 
     /// What was held back, what somebody left, or what is new.
@@ -82,25 +124,34 @@ impl Engine {
         if !memory.held_back.is_empty() {
             return Ok(std::mem::take(&mut memory.held_back));
         }
-        let config = &self.shared.config;
-        // A slow pace is kept by small batches: between two of them the keeper looks after the rest.
-        let paced =
-            config.cache_landing_rate.map(|rate| usize::try_from(rate.div_ceil(10)).unwrap_or(usize::MAX));
-        let count = paced.map_or(config.landing_batch_max, |paced| paced.min(config.landing_batch_max));
-        let bucket = memory.bucket;
-        let consumer = format!("{:032x}", self.shared.run);
-        let now = Instant::now();
+        let (config, bucket, now) = (&self.shared.config, memory.bucket, Instant::now());
         if memory.claim_at.is_none_or(|claim_at| now >= claim_at) {
             // Whoever takes over a bucket takes at once what its last keeper left.
             let idle = if memory.claim_at.is_none() { Duration::ZERO } else { config.claim_idle };
-            let claimed = cache.claim(bucket, &consumer, count, idle).await?;
+            let claimed = cache.claim(bucket, &self.consumer(), self.batch_max(), idle).await?;
             if !claimed.is_empty() {
                 self.shared.caches.metrics.redelivered.add(u64::try_from(claimed.len()).unwrap_or(0));
                 return Ok(claimed);
             }
             memory.claim_at = now.checked_add(config.claim_idle);
         }
-        cache.deliver(bucket, &consumer, count, config.cache_wait).await
+        self.fetch(cache, bucket, config.cache_wait).await
+    }
+
+    /// Lands a batch, and sets aside what never can be.
+    async fn land_or_set_aside(&self, bucket: BucketKey, deliveries: Vec<Delivery>) -> Batch {
+        let (mut batch, mut impossible) = (Batch::default(), Vec::new());
+        for landed in self.land_batch(bucket, deliveries).await {
+            match landed {
+                Landed::Settled(entry) => batch.settled.push(entry),
+                Landed::Later(delivery) => batch.held_back.push(delivery),
+                Landed::Impossible(aside) => impossible.push(aside),
+            }
+        }
+        for aside in impossible {
+            batch.settled.extend(self.set_aside_entry(aside).await);
+        }
+        batch
     }
 
     async fn land_batch(&self, bucket: BucketKey, deliveries: Vec<Delivery>) -> Vec<Landed> {
