@@ -105,7 +105,7 @@ pub struct Snapshot {
     pub approvals: BTreeMap<ApprovalKey, Arc<Approval>>,
     /// What happened to pools after the times of [`Snapshot::counts_of`].
     pub since: BTreeMap<(PoolId, Timestamp), Since>,
-    /// The caches of buckets that commands land in or turn, as the authority knows them.
+    /// The caches of buckets that commands land in, turn or empty, as the authority knows them.
     pub caches: BTreeMap<BucketKey, CacheBucket>,
     /// Landings that are in the ledger.
     pub landed: BTreeSet<LandingKey>,
@@ -262,6 +262,7 @@ impl<'a> Needs<'a> {
             Command::MoveUnsold(unsold) => {
                 needs.pools.insert(unsold.to);
                 needs.pools.extend(unsold.from.iter().map(|bucket| bucket.pool));
+                needs.caches.extend(&unsold.from);
             }
             Command::Decide(decide) => {
                 needs.approvals.insert(decide.key.clone());

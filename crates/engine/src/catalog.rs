@@ -1,7 +1,7 @@
 //! What the node knows of campaigns and pools: read when first asked for, and told by the authority what
 //! changed since, whoever changed it. It routes and refuses early; only the authority decides.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -190,18 +190,26 @@ impl Catalog {
         pools.insert(address, Arc::new(PoolEntry::new(row, traffic)));
     }
 
-    /// Every bucket of the pools that are on the cached path, as far as the node knows them.
+    /// Every bucket of the pools that are on the cached path, as far as the node knows them, without those of
+    /// campaigns that are closed.
     pub(crate) fn cached_buckets(&self) -> BTreeSet<BucketKey> {
+        let closed = self.closed_campaigns();
         let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        let cached = pools.values().filter(|entry| entry.is_cached());
-        cached.flat_map(|entry| buckets_of(entry)).collect()
+        let cached = pools.iter().filter(|((of, ..), entry)| entry.is_cached() && !closed.contains(of));
+        cached.flat_map(|(_, entry)| buckets_of(entry)).collect()
     }
 
-    /// Whether a bucket is on the cached path.
-    pub(crate) fn is_cached(&self, bucket: BucketKey) -> bool {
+    fn closed_campaigns(&self) -> HashSet<CampaignId> {
+        let campaigns = self.campaigns.read().unwrap_or_else(PoisonError::into_inner);
+        campaigns.values().filter(|known| known.switches.closed).map(|known| known.id.clone()).collect()
+    }
+
+    /// The campaign of a bucket that is on the cached path; none if it is not.
+    pub(crate) fn cached_of(&self, bucket: BucketKey) -> Option<CampaignId> {
         let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
         let is_of = |entry: &PoolEntry| entry.id == bucket.pool && bucket.number < entry.buckets();
-        pools.values().any(|entry| is_of(entry) && entry.is_cached())
+        let found = pools.iter().find(|(_, entry)| is_of(entry) && entry.is_cached());
+        found.map(|((campaign, ..), _)| campaign.clone())
     }
 
     /// The same of one campaign.

@@ -132,7 +132,9 @@ pub(crate) fn closed_into(only: Option<&CampaignId>, page: &Page<CampaignId>) ->
     let after = page.after.as_ref().map_or("", CampaignId::as_str).to_owned();
     let sql = "SELECT id, unsold_to FROM campaign WHERE unsold_to IS NOT NULL AND NOT frozen AND id > $1 \
                AND ($2 IS NULL OR id = $2) AND NOT EXISTS (SELECT 1 FROM orders \
-               WHERE orders.state = 'queued' AND orders.campaign_id = campaign.id) ORDER BY id LIMIT $3";
+               WHERE orders.state = 'queued' AND orders.campaign_id = campaign.id) \
+               AND id NOT IN (SELECT pool.campaign_id FROM cache_bucket JOIN pool ON pool.id = cache_bucket.pool \
+               WHERE cache_bucket.state <> 'closed') ORDER BY id LIMIT $3";
     let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
     let only = only.map(|id| id.as_str().to_owned());
     Query::whole(sql).with(after, Type::TEXT).with(only, Type::TEXT).with(limit, Type::INT8)

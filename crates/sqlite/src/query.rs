@@ -55,7 +55,9 @@ pub(crate) fn closed_into(
     let (only, after) = (only.map(CampaignId::as_str), page.after.as_ref().map_or("", CampaignId::as_str));
     let sql = "SELECT id, unsold_to FROM campaign WHERE unsold_to IS NOT NULL AND frozen = 0 AND id > ?1 \
                AND (?2 IS NULL OR id = ?2) AND NOT EXISTS (SELECT 1 FROM orders \
-               WHERE orders.state = 'queued' AND orders.campaign_id = campaign.id) ORDER BY id LIMIT ?3";
+               WHERE orders.state = 'queued' AND orders.campaign_id = campaign.id) \
+               AND id NOT IN (SELECT pool.campaign_id FROM cache_bucket JOIN pool ON pool.id = cache_bucket.pool \
+               WHERE cache_bucket.state <> 'closed') ORDER BY id LIMIT ?3";
     many(db, sql, params![after, only, i64::try_from(page.limit).unwrap_or(i64::MAX)], rows::closed_into)
 }
 

@@ -235,8 +235,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<(Vec<CampaignTotals>, bool), Error>;
 
     /// Closed campaigns whose unsold stock goes to a pool, with that pool, in order of their ids, or one of them.
-    /// Left out are those that give nothing now: frozen ones, and those in whose queues somebody waits who was let
-    /// in before.
+    /// Left out are those that give nothing now: frozen ones, those in whose queues somebody waits who was let in
+    /// before, and those of which a cache has an epoch that is not closed.
     async fn closed_into(
         &self,
         campaign: Option<CampaignId>,

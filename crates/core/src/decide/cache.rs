@@ -11,7 +11,7 @@ use crate::id::OrderId;
 use crate::ledger::Action;
 use crate::order::{Order, State};
 use crate::refusal::Refusal;
-use crate::stock::{Bucket, Delta};
+use crate::stock::{Bucket, BucketKey, Delta};
 use crate::table::{Facts, Then, Trigger, rule_for};
 use crate::time::Timestamp;
 
@@ -34,6 +34,12 @@ impl Working {
                 Some(pool) => Outcome::Elsewhere(vec![pool.id]),
             };
         };
+        let pool = self.rows.pools.get(&turn.bucket.pool);
+        let campaign = pool.and_then(|pool| self.campaign(&pool.campaign));
+        // What is closed lets nobody in; its unsold stock may be on its way.
+        if matches!(turn.turn, Turn::Open { .. }) && campaign.is_some_and(|known| known.switches.closed) {
+            return Outcome::refused(Refusal::CampaignClosed);
+        }
         let known = self.rows.caches.get(&turn.bucket);
         match turned(turn, known, bucket, self.now) {
             Err(refusal) => Outcome::refused(refusal),
@@ -88,6 +94,11 @@ impl Working {
             Some(row) => Outcome::Epoch { row, how },
             None => Outcome::refused(Refusal::AdmissionLost),
         }
+    }
+
+    /// Whether the bucket's cache may accept, or what it accepted may still land.
+    pub(super) fn has_unclosed_epoch(&self, bucket: BucketKey) -> bool {
+        self.rows.caches.get(&bucket).is_some_and(|row| row.state != EpochState::Closed)
     }
 
     /// Whether its entry is in the ledger. Only under the bucket's lock is absence a fact.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::command::{MoveUnsold, Outcome};
 use crate::id::PoolId;
 use crate::refusal::Refusal;
+use crate::stock::BucketKey;
 
 use super::pool::Part;
 use super::{Working, blocked};
@@ -22,7 +23,7 @@ impl Working {
         let Some(target) = target.filter(|_| is_complete).map(|bucket| bucket.key) else {
             return Outcome::Elsewhere(vec![unsold.to]);
         };
-        let gives = unsold.from.iter().filter(|key| self.gives_unsold(key.pool, unsold.to));
+        let gives = unsold.from.iter().filter(|key| self.gives_unsold(**key, unsold.to));
         let parts: Vec<Part> = gives
             .filter_map(|key| self.rows.buckets.get(key))
             .map(|bucket| Part { from: bucket.key, to: target, units: bucket.available })
@@ -35,10 +36,12 @@ impl Working {
         }
     }
 
-    fn gives_unsold(&self, from: PoolId, to: PoolId) -> bool {
-        let pool = self.rows.pools.get(&from);
+    fn gives_unsold(&self, from: BucketKey, to: PoolId) -> bool {
+        let pool = self.rows.pools.get(&from.pool);
         let campaign = pool.and_then(|pool| self.campaign(&pool.campaign));
         campaign.is_some_and(|campaign| campaign.switches.closed && campaign.unsold_to == Some(to))
-            && !self.lets_nothing_out(from)
+            && !self.lets_nothing_out(from.pool)
+            // What its cache has accepted was let in before.
+            && !self.has_unclosed_epoch(from)
     }
 }

@@ -211,10 +211,9 @@ impl Engine {
             is_credited = uncredited < u64::from(self.shared.config.credit_entries_max);
             memory.shown.show(Figures::of(position, uncredited, lawful));
         }
-        let is_cached = self.shared.catalog.is_cached(bucket);
+        let is_cached = self.is_cached(bucket).await?;
         let has_none = row.as_ref().is_none_or(|row| row.state == EpochState::Closed);
-        // While all sales are stopped no cache begins to accept what could not land.
-        let is_wanted = is_cached && !(has_none && self.is_halted(bucket).await?);
+        let is_wanted = is_cached && !(has_none && self.begins_nothing(bucket).await?);
         let sight = Sight {
             row: row.as_ref(),
             is_wanted,
@@ -243,10 +242,19 @@ impl Engine {
         Ok(if is_cached || can_land { Next::Rest } else { Next::Leave })
     }
 
-    async fn is_halted(&self, bucket: BucketKey) -> Result<bool, Error> {
-        let campaign = self.shared.catalog.campaigns_of(&[bucket.pool]).remove(&bucket.pool);
-        let Some(campaign) = campaign else { return Ok(true) };
-        Ok(self.store().campaign(campaign).await?.is_none_or(|totals| totals.halted))
+    /// Whether the bucket is on the cached path and its campaign not closed, as far as the node knows.
+    async fn is_cached(&self, bucket: BucketKey) -> Result<bool, Error> {
+        let Some(campaign) = self.shared.catalog.cached_of(bucket) else { return Ok(false) };
+        let known = self.shared.catalog.campaign(self.store(), &campaign).await?;
+        Ok(known.is_some_and(|known| !known.switches.closed))
+    }
+
+    /// Whether no cache may begin to accept: all sales are stopped, so that nothing could land, or the campaign is
+    /// closed and the node does not know it yet. Asked of the authority: only it knows in time.
+    async fn begins_nothing(&self, bucket: BucketKey) -> Result<bool, Error> {
+        let Some(campaign) = self.shared.catalog.cached_of(bucket) else { return Ok(true) };
+        let totals = self.store().campaign(campaign).await?;
+        Ok(totals.is_none_or(|totals| totals.halted || totals.campaign.switches.closed))
     }
 
     /// What the cache says; none: it does not answer.

@@ -28,7 +28,7 @@ pub(crate) struct Seen {
 pub(crate) struct Sight<'s> {
     /// The bucket's row; none: it never had an epoch.
     pub(crate) row: Option<&'s CacheBucket>,
-    /// Whether the pool is on the cached path and sells.
+    /// Whether the pool is on the cached path and its campaign sells.
     pub(crate) is_wanted: bool,
     /// What the server said; none: it cannot be asked.
     pub(crate) seen: Option<&'s Seen>,
@@ -45,7 +45,7 @@ pub(crate) struct Sight<'s> {
 /// Why an epoch is drained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// The pool left the cached path.
+    /// The pool left the cached path, or its campaign is closed.
     NotWanted,
     /// Another server, or the same after a restart.
     OtherServer,
@@ -81,7 +81,7 @@ impl Doubt {
     /// For the record.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            Self::NotWanted => "the pool left the cached path",
+            Self::NotWanted => "the pool left the cached path, or its campaign is closed",
             Self::OtherServer => "another server answers",
             Self::KeysGone => "its keys are gone",
             Self::WentBack => "it is behind what has landed",

@@ -1,17 +1,21 @@
 //! A campaign that is closed, and where its unsold stock goes.
 
+use holdfast_core::cache::Turn;
 use holdfast_core::campaign::{Policy, Switch};
 use holdfast_core::command::{Command, MoveUnsold, OpenPool, OrderAction, Outcome};
 use holdfast_core::id::{CampaignId, MoveId, Operator, PoolId};
 use holdfast_core::ledger::Action;
+use holdfast_core::order::State;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_core::stock::BucketKey;
+use holdfast_core::time::Timestamp;
 
 use super::behaviour::{Subject, TestClock};
+use super::caches::{accepted, landing, open, turn};
 use super::support::{
-    assert_clean, balances, bucket, campaign_id, change, one, open_campaign, open_pool, place, placed,
-    pool_command, put, signed, switch,
+    assert_clean, balances, bucket, campaign_id, change, one, open_campaign, open_pool, order_of, place,
+    placed, pool_command, put, signed, switch,
 };
 use crate::acts::ActFilter;
 use crate::contract::{PutCampaign, Store, SwitchCampaign};
@@ -152,6 +156,32 @@ pub async fn a_queue_is_served_before_stock_leaves(store: Subject, _: TestClock)
     one(&*store, LockSet::bucket(bucket(1, 0)), change(1, OrderAction::Land)).await;
     assert_eq!(closed_into(&*store, None).await, [(campaign_id(), PoolId(2))]);
     assert_eq!(balances(&*store, 1).await, (7, 3, 0));
+}
+
+/// So does what a cache accepted: nothing leaves while an epoch may land, and a closed campaign begins none.
+pub async fn what_a_cache_accepted_lands_before_stock_leaves(store: Subject, _: TestClock) {
+    open_campaign(&*store, Policy::default()).await;
+    open_pool(&*store, 1, 10, 2).await;
+    another(&*store, "other", 2, Policy::default()).await;
+    let (home, from) = (bucket(1, 0), [bucket(1, 0), bucket(1, 1)]);
+    let lock = || LockSet::bucket(home);
+    one(&*store, lock(), turn(home, 1, open())).await;
+    assert_eq!(close(&*store, campaign_id(), Some(2)).await, Ok(Some(PoolId(2))));
+    for state in [Turn::Drain, Turn::Close] {
+        assert_eq!(closed_into(&*store, None).await, []);
+        // A pass that was told before the epoch began leaves it alone, too.
+        assert_eq!(give(&*store, 1, &[home], 2).await, Outcome::Transferred { repeated: true });
+        let at = accepted(home, 1, 1, 3);
+        let landed = landing(place(1, "ann", &[(1, 3)]), at, Timestamp(i64::MAX));
+        assert_eq!(order_of(&one(&*store, lock(), landed).await).0.state, State::Held);
+        one(&*store, lock(), turn(home, 1, state)).await;
+    }
+    let again = one(&*store, lock(), turn(home, 2, open())).await;
+    assert_eq!(again, Outcome::refused(Refusal::CampaignClosed));
+    assert_eq!(closed_into(&*store, None).await, [(campaign_id(), PoolId(2))]);
+    assert_eq!(give(&*store, 2, &from, 2).await, Outcome::Transferred { repeated: false });
+    assert_eq!((balances(&*store, 1).await, balances(&*store, 2).await), ((0, 3, 0), (8, 0, 0)));
+    assert_clean(&*store).await;
 }
 
 /// Warming is written down and told to the nodes each time; a campaign that is over needs none.

@@ -116,6 +116,7 @@ macro_rules! conformance_suite {
             the_pool_of_a_close_is_judged
             two_closes_never_make_a_circle
             a_queue_is_served_before_stock_leaves
+            what_a_cache_accepted_lands_before_stock_leaves
             a_warming_is_told
             a_random_walk_agrees_with_the_model
         );

@@ -1,9 +1,10 @@
 //! The model's versions of campaigns, pools and caches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use holdfast_core::cache::EpochState;
 use holdfast_core::campaign::Campaign;
 use holdfast_core::command::How;
 use holdfast_core::id::{CampaignId, PoolId};
@@ -84,8 +85,14 @@ impl Rows {
         let waits = |id: &CampaignId| {
             self.orders.values().any(|order| order.state == State::Queued && order.key.campaign == *id)
         };
+        let unclosed = self.caches.values().filter(|row| row.state != EpochState::Closed);
+        let accepted: BTreeSet<&CampaignId> =
+            unclosed.filter_map(|row| Some(&self.pools.get(&row.key.pool)?.campaign)).collect();
         let gives = |(id, campaign): &(&CampaignId, &Arc<Campaign>)| {
-            only.is_none_or(|only| only == *id) && !campaign.switches.frozen && !waits(id)
+            only.is_none_or(|only| only == *id)
+                && !campaign.switches.frozen
+                && !waits(id)
+                && !accepted.contains(id)
         };
         let found = self.campaigns.range((after, Bound::Unbounded)).filter(gives);
         found.filter_map(|(id, campaign)| Some((id.clone(), campaign.unsold_to?))).take(page.limit).collect()

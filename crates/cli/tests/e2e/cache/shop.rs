@@ -147,7 +147,7 @@ impl Shop {
     }
 
     /// The caches of all buckets, as an operator sees them; none if no node can say.
-    async fn caches(&self) -> Option<Vec<Value>> {
+    pub(super) async fn caches(&self) -> Option<Vec<Value>> {
         let path = format!("/v1/pools/{}/cache", self.pool);
         let answer = self.http.try_send("GET", &path, None).await.filter(|answer| answer.status == 200)?;
         answer.body["buckets"].as_array().cloned()

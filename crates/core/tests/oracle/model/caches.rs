@@ -63,6 +63,9 @@ impl Model {
         if bucket as usize >= self.pools[0].weights.len() {
             return refused("invalid_value");
         }
+        if matches!(turn, TurnStep::Open(_)) && self.closed {
+            return refused("campaign_closed");
+        }
         let known = self.caches.epochs.get(&bucket).copied();
         let after = match (turn, known) {
             (TurnStep::Open(server), Some((at, phase, on))) if at == epoch => {
