@@ -76,6 +76,10 @@ enum Command {
     Man(shell::ManArgs),
 }
 
+/// In a rush the system's allocator took an eighth of all processor time, this one a fraction of it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match read().and_then(|cli| run(cli.command)) {
         Ok(code) => code,

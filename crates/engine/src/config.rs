@@ -44,7 +44,8 @@ pub struct Config {
     pub key_page_max: usize,
     /// How often the scan looks for overdue orders that the timer missed.
     pub scan_interval: Duration,
-    /// Most orders that one expiry pass takes on: the recovery budget.
+    /// Most orders that one expiry pass takes on: the recovery budget. Whoever buys meanwhile waits for one pass at
+    /// most: few keep that short when very many holds end at once.
     pub expiry_pass_max: usize,
     /// Most orders that the timer remembers; the scan finds the rest.
     pub timer_max: usize,
@@ -115,7 +116,7 @@ impl Default for Config {
             recorded_refusals_per_minute: 10,
             key_page_max: 10_000,
             scan_interval: Duration::from_secs(1),
-            expiry_pass_max: 512,
+            expiry_pass_max: 32,
             timer_max: 1_000_000,
             watchers_max: 10_000,
             metrics_pools_max: 20,

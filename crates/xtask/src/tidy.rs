@@ -60,6 +60,7 @@ const AT_HOME: &[(&str, &str)] = &[
     ("reqwest", "holdfast-provider"),
     ("clap", "holdfast"),
     ("indicatif", "holdfast"),
+    ("mimalloc", "holdfast"),
     ("prometheus-client", "holdfast-metrics"),
 ];
 

@@ -63,7 +63,8 @@ async fn the_scan_finds_what_a_lost_timer_forgot() {
     }
     sale.clock.advance_millis(1_000_000);
     // Another process: nothing is in its timer.
-    let restarted = Engine::new(sale.store.clone(), Arc::new(UuidV7), Config::default());
+    let config = Config { expiry_pass_max: 512, ..Config::default() };
+    let restarted = Engine::new(sale.store.clone(), Arc::new(UuidV7), config);
     let now = sale.store.now();
     assert_eq!(restarted.expire_due(now).await.changed, 0);
     let first = restarted.scan_overdue(now).await;
@@ -83,8 +84,8 @@ async fn one_order_that_cannot_be_expired_stops_no_other_and_is_no_hot_loop() {
     }
     sale.clock.advance_millis(1_000_000);
     sale.fail_after(4, Fault::Before(holdfast_store::Error::Data("on request".into())));
-    let engine =
-        Engine::new(sale.store.clone(), Arc::new(UuidV7), Config { batch_size_max: 1, ..Config::default() });
+    let config = Config { batch_size_max: 1, expiry_pass_max: 200, ..Config::default() };
+    let engine = Engine::new(sale.store.clone(), Arc::new(UuidV7), config);
     let pass = engine.scan_overdue(sale.store.now()).await;
     assert_eq!((pass.changed, pass.failed), (99, 1));
     let open = CaseFilter { state: Some(CaseState::Open), kind: None };
@@ -164,7 +165,8 @@ impl StatusSource for Silent {
 
 #[tokio::test]
 async fn a_provider_that_never_answers_holds_up_nobody_else() {
-    let sale = Sale::open(Policy::default(), Config { asking_max: 4, ..Config::default() }).await;
+    let config = Config { asking_max: 4, expiry_pass_max: 200, ..Config::default() };
+    let sale = Sale::open(Policy::default(), config).await;
     let pool = sale.pool("A", 100, 4).await;
     sale.pool("B", 100, 1).await;
     let bank = Arc::new(Silent(AtomicUsize::new(0)));

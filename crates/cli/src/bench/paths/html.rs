@@ -149,18 +149,20 @@ fn waits(paths: &[Figures]) -> String {
 fn table(report: &Report) -> String {
     let mut out = String::from(
         "<table><tr><th>path<th>holds/s<th>lowest<th>highest<th>taken in/s<th>p50 ms<th>p99 ms<th>p99.9 ms\
-         <th>lock wait p99 ms<th>batch<th>restart ms<th>left to do</tr>",
+         <th>half load p99 ms<th>lock wait p99 ms<th>batch<th>log bytes a hold<th>restart ms<th>left to do</tr>",
     );
     for of in &report.paths {
         let (low, high) = of.spread.bounds();
         let accepted = of.accepted_rps.map_or_else(String::new, |rps| format!("{rps:.0}"));
+        let half = of.half_load_p99_ms.map_or_else(String::new, |ms| format!("{ms:.1}"));
+        let log = of.log_bytes.map_or_else(String::new, |bytes| format!("{bytes:.0}"));
         let (restart, left) = of.recovery.map_or_else(Default::default, |recovery| {
             (format!("{:.0}", recovery.restart_ms), format!("{:.0}", recovery.left_orders))
         });
         let _ = write!(
             out,
-            "<tr><td>{}<td>{:.0}<td>{low:.0}<td>{high:.0}<td>{accepted}<td>{:.1}<td>{:.1}<td>{:.1}<td>{:.1}<td>{:.1}\
-             <td>{restart}<td>{left}</tr>",
+            "<tr><td>{}<td>{:.0}<td>{low:.0}<td>{high:.0}<td>{accepted}<td>{:.1}<td>{:.1}<td>{:.1}<td>{half}\
+             <td>{:.1}<td>{:.1}<td>{log}<td>{restart}<td>{left}</tr>",
             escaped(&of.name),
             of.holds_rps,
             of.p50_ms,
