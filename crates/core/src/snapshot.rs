@@ -71,6 +71,17 @@ pub struct PaymentRow {
     pub outcome: PaymentOutcome,
 }
 
+/// Which order a payment is for: the first on which it succeeded. It pays no other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PaymentClaim {
+    /// The provider.
+    pub provider: Provider,
+    /// Its payment.
+    pub payment_id: PaymentId,
+    /// The order.
+    pub order: OrderId,
+}
+
 /// The rows that a batch names.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
@@ -91,8 +102,8 @@ pub struct Snapshot {
     pub usage: BTreeMap<UsageKey, Usage>,
     /// Events known.
     pub events: BTreeMap<(Provider, EventId), OrderId>,
-    /// Payments that succeeded, and on which order first.
-    pub successes: BTreeMap<(Provider, PaymentId), OrderId>,
+    /// Payments that succeeded, and which order each is for.
+    pub claims: BTreeMap<(Provider, PaymentId), OrderId>,
     /// Adjustments known.
     pub adjustments: BTreeMap<AdjustmentId, Adjust>,
     /// How many orders wait in the queues that the batch takes orders into, by the pool of their intake.
@@ -359,6 +370,8 @@ pub struct Changes {
     pub usage: Vec<(UsageKey, Usage)>,
     /// New payment rows.
     pub payments: Vec<PaymentRow>,
+    /// Payments that succeeded for the first time.
+    pub claims: BTreeSet<PaymentClaim>,
     /// New adjustments.
     pub adjustments: Vec<Adjust>,
     /// Cases to open; one that is known stays as it is.
@@ -384,6 +397,7 @@ impl Changes {
             buckets,
             usage,
             payments,
+            claims,
             adjustments,
             cases,
             transfers,
@@ -399,6 +413,7 @@ impl Changes {
             && !self.changes_catalog()
             && usage.is_empty()
             && payments.is_empty()
+            && claims.is_empty()
             && adjustments.is_empty()
             && cases.is_empty()
             && transfers.is_empty()

@@ -361,6 +361,19 @@ fn payments_that_do_not_add_up_are_found() {
 }
 
 #[test]
+fn claims_that_do_not_fit_their_payments_are_found() {
+    only_broken(PaymentsAccounted, |db| {
+        db.claims.pop_first();
+    });
+    only_broken(PaymentsAccounted, |db| *db.claims.values_mut().next().unwrap() = order_id(77));
+    only_broken(PaymentsAccounted, |db| {
+        let ((provider, _), order) = db.claims.first_key_value().unwrap();
+        let invented = (provider.clone(), holdfast_core::id::PaymentId::new("invented").unwrap());
+        db.claims.insert(invented, *order);
+    });
+}
+
+#[test]
 fn two_payments_for_one_order_are_found() {
     only_broken(PaymentsAccounted, |db| {
         let mut row = db.payments.iter().find(|row| row.order == order_id(2)).unwrap().clone();

@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
-use crate::{acts, alike, approvals, cache, catalog, files, usage};
+use crate::{acts, alike, approvals, cache, catalog, files, payments, usage};
 
 static INSERT_BUCKETS: Sql = Sql::new(
     "INSERT INTO bucket (pool, number, weight, available, held, sold, ledger_seq, last_at) \
@@ -136,11 +136,6 @@ static INSERT_ENTRIES: Sql = Sql::new(
         Type::TEXT_ARRAY,
     ],
 );
-static INSERT_PAYMENTS: Sql = Sql::new(
-    "INSERT INTO payment (provider, event_id, payment_id, order_id, outcome) \
-     SELECT * FROM UNNEST($1, $2, $3, $4, $5)",
-    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::UUID_ARRAY, Type::TEXT_ARRAY],
-);
 static INSERT_ADJUSTMENTS: Sql = Sql::new(
     "INSERT INTO adjustment (id, pool, delta, kind, bucket, operator, reason) \
      SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7)",
@@ -192,7 +187,6 @@ pub(crate) static HOT: &[&Sql] = &[
     &UPDATE_ORDERS,
     &alike::INSERT_ENTRIES,
     &INSERT_ENTRIES,
-    &INSERT_PAYMENTS,
 ];
 
 /// Most rows of one statement. A stock file has more than any server should be busy with at a time: its statements
@@ -369,17 +363,7 @@ impl<'a> Writes<'a> {
     }
 
     fn add_rest<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
-        let payments = &self.changes.payments;
-        if !payments.is_empty() {
-            let params = vec![
-                column(payments, |row| row.provider.as_str()),
-                column(payments, |row| row.event_id.as_str()),
-                column(payments, |row| row.payment_id.as_str()),
-                column(payments, |row| uuid(row.order.0)),
-                column(payments, |row| row.outcome.as_str()),
-            ];
-            flight.add(&INSERT_PAYMENTS, params);
-        }
+        payments::add(flight, self.changes);
         let cases = &self.changes.cases;
         if !cases.is_empty() {
             let params = vec![

@@ -50,6 +50,7 @@ async fn read_all(connection: &Connection) -> Result<Report, Fault> {
     usage(connection, &mut auditor).await?;
     key_usage(connection, &mut auditor).await?;
     payments(connection, &mut auditor).await?;
+    claims(connection, &mut auditor).await?;
     Ok(auditor.finish())
 }
 
@@ -143,6 +144,23 @@ async fn payments(connection: &Connection, auditor: &mut Auditor) -> Result<(), 
         for payment in all(&found, rows::payment).map_err(Fault::Refused)? {
             auditor.payment(&payment);
             after = (payment.provider.to_string(), payment.event_id.to_string());
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+async fn claims(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fault> {
+    let sql = "SELECT * FROM payment_claim WHERE (provider, payment_id) > ($1, $2) \
+               ORDER BY provider, payment_id LIMIT $3";
+    let types = [Type::TEXT, Type::TEXT, Type::INT8];
+    let mut after = (String::new(), String::new());
+    loop {
+        let found = ask(connection, sql, &[&after.0, &after.1, &PAGE], &types).await?;
+        for claim in all(&found, rows::claim).map_err(Fault::Refused)? {
+            auditor.claim(&claim);
+            after = (claim.provider.to_string(), claim.payment_id.to_string());
         }
         if found.is_empty() {
             return Ok(());

@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::address::{Address, Statements};
 use crate::error::{Driver, Fault, of_driver};
 use crate::statement::Sql;
-use crate::{apply, cache, load, usage};
+use crate::{apply, cache, load, payments, usage};
 
 /// A parameter.
 pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
@@ -161,6 +161,7 @@ impl Connection {
     /// Prepares what is asked most often, in one flight.
     pub(crate) async fn prepare(&mut self) -> Result<(), Error> {
         let hot = load::HOT.iter().chain(apply::HOT).chain(usage::HOT).chain(cache::HOT);
+        let hot = hot.chain(payments::HOT);
         let prepared = hot.map(|sql| async {
             let statement = self.client.prepare_typed(sql.text, sql.types).await?;
             Ok::<_, tokio_postgres::Error>((sql.text, statement))

@@ -36,6 +36,7 @@ const RACED: &[&str] = &[
     "account_usage_pkey",
     "key_usage_pkey",
     "payment_pkey",
+    "payment_claim_pkey",
     // The same landing by another node, which locked the bucket first.
     "ledger_settled",
     "adjustment_pkey",

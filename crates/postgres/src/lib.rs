@@ -26,6 +26,7 @@ mod flight;
 mod keys;
 mod load;
 mod migrate;
+mod payments;
 mod pools;
 mod query;
 mod queue;

@@ -21,7 +21,7 @@ use crate::error::Fault;
 use crate::flight::{Flight, Outstanding, Owned};
 use crate::row::{all, first, uuid};
 use crate::statement::Sql;
-use crate::{approvals, files, usage};
+use crate::{approvals, files, payments, usage};
 
 static LOCK_BUCKETS: Sql = Sql::new(
     "SELECT bucket.* FROM UNNEST($1, $2) AS wanted (pool, number) \
@@ -44,21 +44,6 @@ static ORDERS_BY_KEY: Sql = Sql::new(
     &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 );
 static ORDERS_BY_ID: Sql = Sql::new("SELECT * FROM orders WHERE id = ANY ($1)", &[Type::UUID_ARRAY]);
-static EVENTS: Sql = Sql::new(
-    "SELECT found.* FROM UNNEST($1, $2) AS wanted (provider, event_id), LATERAL (SELECT * FROM payment \
-     WHERE payment.provider = wanted.provider AND payment.event_id = wanted.event_id LIMIT 1) AS found",
-    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
-);
-/// A payment that pays two orders of different buckets is told by two batches that share no lock: neither would see
-/// the other's. Batches with notices go one at a time, by the row that an operator's act takes, too.
-static LOCK_PAYMENTS: Sql = Sql::new("SELECT only_row FROM authority WHERE only_row = 1 FOR UPDATE", &[]);
-/// The order on which a payment succeeded first; ids of orders rise with time.
-static SUCCESSES: Sql = Sql::new(
-    "SELECT found.* FROM UNNEST($1, $2) AS wanted (provider, payment_id), LATERAL (SELECT * FROM payment \
-     WHERE payment.provider = wanted.provider AND payment.payment_id = wanted.payment_id \
-     AND payment.outcome = 'succeeded' ORDER BY payment.order_id LIMIT 1) AS found",
-    &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
-);
 static ADJUSTMENTS: Sql = Sql::new("SELECT * FROM adjustment WHERE id = ANY ($1)", &[Type::TEXT_ARRAY]);
 static TRANSFERS: Sql = Sql::new("SELECT * FROM transfer WHERE id = ANY ($1)", &[Type::TEXT_ARRAY]);
 static ADDRESSES: Sql = Sql::new(
@@ -92,19 +77,8 @@ static CLOCK_ALONE: Sql =
     Sql::new("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS clock", &[]);
 
 /// What every batch may ask.
-pub(crate) static HOT: &[&Sql] = &[
-    &LOCK_BUCKETS,
-    &LOCK_POOLS,
-    &ORDERS_BY_KEY,
-    &ORDERS_BY_ID,
-    &EVENTS,
-    &LOCK_PAYMENTS,
-    &SUCCESSES,
-    &QUEUE_LENGTHS,
-    &POOLS,
-    &CAMPAIGNS,
-    &CLOCK,
-];
+pub(crate) static HOT: &[&Sql] =
+    &[&LOCK_BUCKETS, &LOCK_POOLS, &ORDERS_BY_KEY, &ORDERS_BY_ID, &QUEUE_LENGTHS, &POOLS, &CAMPAIGNS, &CLOCK];
 
 /// How many flights a batch may take to learn what it needs: orders, then campaigns, then usage.
 const FLIGHTS_MAX: usize = 4;
@@ -163,7 +137,7 @@ struct Places {
     buckets: Option<usize>,
     orders: Vec<usize>,
     events: Option<usize>,
-    successes: Option<usize>,
+    claims: Option<usize>,
     adjustments: Option<usize>,
     transfers: Option<usize>,
     imports: Option<usize>,
@@ -263,17 +237,7 @@ impl<'b> Loader<'b> {
         if !needs.orders.is_empty() {
             places.orders.push(flight.add(&ORDERS_BY_ID, vec![uuids(needs.orders.iter().map(|id| id.0))]));
         }
-        if !needs.events.is_empty() {
-            let providers = texts(needs.events.iter().map(|(provider, _)| provider.as_str()));
-            let events = texts(needs.events.iter().map(|(_, event)| event.as_str()));
-            places.events = Some(flight.add(&EVENTS, vec![providers, events]));
-        }
-        if !needs.payments.is_empty() {
-            flight.add(&LOCK_PAYMENTS, Vec::new());
-            let providers = texts(needs.payments.iter().map(|(provider, _)| provider.as_str()));
-            let payments = texts(needs.payments.iter().map(|(_, payment)| payment.as_str()));
-            places.successes = Some(flight.add(&SUCCESSES, vec![providers, payments]));
-        }
+        (places.events, places.claims) = payments::ask(flight, needs);
         if !needs.adjustments.is_empty() {
             let ids = texts(needs.adjustments.iter().map(|id| id.as_str()));
             places.adjustments = Some(flight.add(&ADJUSTMENTS, vec![ids]));
@@ -343,12 +307,7 @@ impl<'b> Loader<'b> {
                 rows.orders.insert(order.id, Arc::new(order));
             }
         }
-        for payment in all(at(places.events), rows::payment)? {
-            rows.events.insert((payment.provider, payment.event_id), payment.order);
-        }
-        for payment in all(at(places.successes), rows::payment)? {
-            rows.successes.insert((payment.provider, payment.payment_id), payment.order);
-        }
+        payments::take(at(places.events), at(places.claims), rows)?;
         for known in all(at(places.adjustments), rows::adjustment)? {
             rows.adjustments.insert(known.adjustment_id.clone(), known);
         }
@@ -430,7 +389,7 @@ fn ask_named(flight: &mut Flight<'_>, places: &mut Places, named: &Named) {
     places.clock = flight.add(&CLOCK, Vec::new());
 }
 
-fn texts<'t>(values: impl Iterator<Item = &'t str>) -> Owned<'t> {
+pub(crate) fn texts<'t>(values: impl Iterator<Item = &'t str>) -> Owned<'t> {
     Box::new(values.collect::<Vec<_>>())
 }
 

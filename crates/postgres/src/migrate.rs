@@ -24,6 +24,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V9__approvals", include_str!("../migrations/V9__approvals.sql")),
     ("V10__places", include_str!("../migrations/V10__places.sql")),
     ("V11__cache", include_str!("../migrations/V11__cache.sql")),
+    ("V12__payment_claims", include_str!("../migrations/V12__payment_claims.sql")),
 ];
 
 /// How long a node waits for another one that migrates.

@@ -51,6 +51,12 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
             (row.provider.as_str(), row.event_id.as_str(), row.payment_id.as_str());
         exactly_one(db, sql, params![provider, event, payment, order, row.outcome.as_str()])?;
     }
+    for claim in &changes.claims {
+        let sql = "INSERT INTO payment_claim (provider, payment_id, order_id) VALUES (?1, ?2, ?3)";
+        let (provider, payment, order) =
+            (claim.provider.as_str(), claim.payment_id.as_str(), bytes(claim.order.0));
+        exactly_one(db, sql, params![provider, payment, order])?;
+    }
     for adjust in &changes.adjustments {
         insert_adjustment(db, adjust)?;
     }

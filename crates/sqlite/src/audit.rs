@@ -53,6 +53,11 @@ fn read_all(db: &Connection) -> Result<Report, Error> {
     while let Some(payment) = next(&mut payments, rows::payment)? {
         auditor.payment(&payment);
     }
+    let mut claims = db.prepare("SELECT * FROM payment_claim").store()?;
+    let mut claims = claims.query(params![]).store()?;
+    while let Some(claim) = next(&mut claims, rows::claim)? {
+        auditor.claim(&claim);
+    }
     Ok(auditor.finish())
 }
 

@@ -85,11 +85,9 @@ fn load_payments(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> Res
         }
     }
     for (provider, payment) in &needs.payments {
-        // The order on which it succeeded first; ids of orders rise with time.
-        let sql = "SELECT order_id FROM payment WHERE provider = ?1 AND payment_id = ?2 AND outcome = 'succeeded' \
-                   ORDER BY order_id LIMIT 1";
+        let sql = "SELECT order_id FROM payment_claim WHERE provider = ?1 AND payment_id = ?2";
         if let Some(order) = one(db, sql, params![provider.as_str(), payment.as_str()], owner)? {
-            rows.successes.insert(((*provider).clone(), (*payment).clone()), order);
+            rows.claims.insert(((*provider).clone(), (*payment).clone()), order);
         }
     }
     Ok(())

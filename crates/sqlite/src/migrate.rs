@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V9__approvals", include_str!("../migrations/V9__approvals.sql")),
     ("V10__places", include_str!("../migrations/V10__places.sql")),
     ("V11__cache", include_str!("../migrations/V11__cache.sql")),
+    ("V12__payment_claims", include_str!("../migrations/V12__payment_claims.sql")),
 ];
 
 /// Brings the schema up to date. A schema that is newer than this binary is refused, unless the migration

@@ -240,3 +240,22 @@ async fn an_examination_sees_a_server_and_changes_nothing() {
     assert_eq!((examined.journal_mode.as_str(), examined.synchronous), ("wal", 2));
     drop(store);
 }
+
+#[tokio::test]
+async fn payments_of_before_there_were_claims_are_for_the_orders_that_they_paid_first() {
+    let (_directory, path) = shop().await;
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "DROP TABLE payment_claim; CREATE INDEX payment_success ON payment (payment_id);
+         DELETE FROM refinery_schema_history WHERE version = 12;
+         INSERT INTO payment (provider, event_id, payment_id, order_id, outcome) VALUES
+         ('acme', 'e1', 'p1', x'02', 'succeeded'), ('acme', 'e2', 'p1', x'01', 'succeeded'),
+         ('acme', 'e3', 'p2', x'03', 'failed'), ('other', 'e1', 'p1', x'04', 'succeeded');",
+    )
+    .unwrap();
+    drop(open(&path).unwrap());
+    let sql = "SELECT provider || payment_id || hex(order_id) FROM payment_claim ORDER BY provider";
+    let mut claims = db.prepare(sql).unwrap();
+    let claims: Vec<String> = claims.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(claims, ["acmep101", "otherp104"]);
+}

@@ -24,7 +24,8 @@ use holdfast_core::case::Case;
 use holdfast_core::command::{Adjust, Command, How, Transfer};
 use holdfast_core::decide::decide;
 use holdfast_core::id::{
-    AdjustmentId, CampaignId, CaseId, EventId, ImportId, OrderId, OrderKey, PoolId, Provider, TransferId,
+    AdjustmentId, CampaignId, CaseId, EventId, ImportId, OrderId, OrderKey, PaymentId, PoolId, Provider,
+    TransferId,
 };
 use holdfast_core::import::Imported;
 use holdfast_core::ledger::Entry;
@@ -77,6 +78,7 @@ struct Rows {
     ledger: BTreeMap<LedgerPosition, Entry>,
     usage: BTreeMap<UsageKey, Usage>,
     payments: BTreeMap<(Provider, EventId), PaymentRow>,
+    claims: BTreeMap<(Provider, PaymentId), OrderId>,
     adjustments: BTreeMap<AdjustmentId, Adjust>,
     transfers: BTreeMap<TransferId, Transfer>,
     imports: BTreeMap<ImportId, Imported>,

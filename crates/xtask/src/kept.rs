@@ -11,6 +11,7 @@ const KEPT: &[&str] = &[
     "orders",
     "ledger",
     "payment",
+    "payment_claim",
     "adjustment",
     "stock_import",
     "approval",

@@ -17,8 +17,8 @@ use crate::id::{CampaignId, Location, OrderId, PoolId, Sku};
 use crate::invariant::{Breach, Invariant};
 use crate::ledger::{Action, Entry};
 use crate::limit::{Ceilings, Limited, Limits, limited_of};
-use crate::order::{Order, Usage};
-use crate::snapshot::{PaymentRow, UsageKey};
+use crate::order::{Order, PaymentOutcome, Usage};
+use crate::snapshot::{PaymentClaim, PaymentRow, UsageKey};
 use crate::stock::{Bucket, BucketKey, Delta, Pool};
 use crate::time::Timestamp;
 
@@ -96,6 +96,9 @@ pub struct Auditor {
     keys: BTreeSet<u64>,
     usage: BTreeMap<UsageKey, Usage>,
     events: BTreeMap<OrderId, i64>,
+    /// Payments that succeeded: those of which no claim was read yet, and on which orders.
+    unclaimed: BTreeSet<u64>,
+    succeeded: BTreeSet<u64>,
     transfers: BTreeMap<TransferKey, Moved>,
     caches: BTreeMap<BucketKey, CacheBucket>,
     settled: cache::Settled,
@@ -344,6 +347,32 @@ impl Auditor {
         self.end_bucket();
         step(&mut self.report.payments);
         add(self.events.entry(row.order).or_default(), -1);
+        if row.outcome == PaymentOutcome::Succeeded {
+            self.unclaimed.insert(hash(&(&row.provider, &row.payment_id)));
+            self.succeeded.insert(hash(&(&row.provider, &row.payment_id, row.order)));
+        }
+    }
+
+    /// Reads a claim, after all payment rows. Its key lets no payment have two.
+    pub fn claim(&mut self, claim: &PaymentClaim) {
+        let PaymentClaim { provider, payment_id, order } = claim;
+        self.unclaimed.remove(&hash(&(provider, payment_id)));
+        if !self.succeeded.contains(&hash(&(provider, payment_id, *order))) {
+            self.breach(
+                Invariant::PaymentsAccounted,
+                format!("payment {payment_id} of {provider}"),
+                format!("a success on order {order}"),
+                "none",
+            );
+        }
+    }
+
+    fn end_claims(&mut self) {
+        if !self.unclaimed.is_empty() {
+            let without = format!("{} without", self.unclaimed.len());
+            let subject = "payments that succeeded";
+            self.breach(Invariant::PaymentsAccounted, subject, "an order that each is for", without);
+        }
     }
 
     /// What was found.
@@ -385,6 +414,7 @@ impl Auditor {
                 );
             }
         }
+        self.end_claims();
         for ((source, business_no, at), moved) in std::mem::take(&mut self.transfers) {
             if let Some(actual) = moved.breach() {
                 let subject = format!("{source} {business_no} at {at}");

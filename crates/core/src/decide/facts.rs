@@ -81,7 +81,7 @@ impl Working {
     /// Whether the payment succeeded on another order.
     fn paid_elsewhere(&self, order: &Order, notice: &Notice) -> bool {
         let payment = (notice.provider.clone(), notice.payment_id.clone());
-        self.rows.successes.get(&payment).is_some_and(|id| *id != order.id)
+        self.rows.claims.get(&payment).is_some_and(|id| *id != order.id)
     }
 
     /// Whether a released order could take its units again.

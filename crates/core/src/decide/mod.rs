@@ -36,7 +36,9 @@ use crate::ledger::{Action, Entry};
 use crate::limit::limited_of;
 use crate::order::{Order, State, Usage};
 use crate::refusal::Refusal;
-use crate::snapshot::{BucketChange, CacheChange, Changes, OrderChange, PaymentRow, Snapshot, UsageKey};
+use crate::snapshot::{
+    BucketChange, CacheChange, Changes, OrderChange, PaymentClaim, PaymentRow, Snapshot, UsageKey,
+};
 use crate::stock::{Bucket, BucketKey, Delta};
 use crate::time::Timestamp;
 
@@ -106,6 +108,7 @@ pub(crate) struct Working {
     changed_weights: BTreeSet<BucketKey>,
     dirty_usage: BTreeSet<UsageKey>,
     new_payments: Vec<PaymentRow>,
+    new_claims: BTreeSet<PaymentClaim>,
     new_adjustments: Vec<Adjust>,
     new_cases: BTreeMap<CaseId, Case>,
     new_transfers: Vec<Transfer>,
@@ -129,6 +132,7 @@ impl Working {
             changed_weights: BTreeSet::new(),
             dirty_usage: BTreeSet::new(),
             new_payments: Vec::new(),
+            new_claims: BTreeSet::new(),
             new_adjustments: Vec::new(),
             new_cases: BTreeMap::new(),
             new_transfers: Vec::new(),
@@ -197,6 +201,7 @@ impl Working {
                 })
                 .collect(),
             payments: self.new_payments,
+            claims: self.new_claims,
             adjustments: self.new_adjustments,
             cases: self.new_cases.into_values().collect(),
             transfers: self.new_transfers,

@@ -1,15 +1,17 @@
 //! Changing an order: repeats by key first, then the table, then its effects.
 
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use crate::campaign::Policy;
 use crate::case::Case;
 use crate::command::{How, Inquiry, OrderAction, OrderCommand, Outcome};
+use crate::id::OrderId;
 use crate::order::{
     Disposition, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome, RefundMade, State,
 };
 use crate::refusal::Refusal;
-use crate::snapshot::PaymentRow;
+use crate::snapshot::{PaymentClaim, PaymentRow};
 use crate::stock::Delta;
 use crate::table::{Facts, Mark, Stock, Then, rule_for};
 
@@ -160,8 +162,7 @@ impl Working {
         let event = (notice.provider.clone(), notice.event_id.clone());
         self.rows.events.insert(event, order.id);
         if notice.outcome == PaymentOutcome::Succeeded {
-            let payment = (notice.provider.clone(), notice.payment_id.clone());
-            self.rows.successes.entry(payment).or_insert(order.id);
+            self.claim(notice, order.id);
         }
         self.new_payments.push(PaymentRow {
             provider: notice.provider.clone(),
@@ -170,6 +171,15 @@ impl Working {
             order: order.id,
             outcome: notice.outcome,
         });
+    }
+
+    /// The payment is for the order on which it succeeds first.
+    fn claim(&mut self, notice: &Notice, order: OrderId) {
+        let (provider, payment_id) = (notice.provider.clone(), notice.payment_id.clone());
+        if let Entry::Vacant(free) = self.rows.claims.entry((provider.clone(), payment_id.clone())) {
+            free.insert(order);
+            self.new_claims.insert(PaymentClaim { provider, payment_id, order });
+        }
     }
 
     /// Carries out a row of the table: works out the order after, then stores it with its entries.
@@ -230,6 +240,9 @@ impl Working {
         for payment in parked {
             let event = (payment.notice.provider.clone(), payment.notice.event_id.clone());
             self.rows.events.remove(&event);
+            // It is this order's since it was parked.
+            let claimed = (payment.notice.provider.clone(), payment.notice.payment_id.clone());
+            self.rows.claims.entry(claimed).or_insert(command.order);
             let rows = self.new_payments.len();
             let action = OrderAction::Notice(payment.notice);
             outcome = self.change(&OrderCommand { action, ..command.clone() });

@@ -4,7 +4,7 @@
 
 pub(crate) mod build;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_core::audit::{Auditor, Report};
@@ -18,7 +18,7 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Ceilings;
 use holdfast_core::order::{Order, State, Usage};
 use holdfast_core::refusal::Refusal;
-use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentRow, Snapshot, UsageKey};
+use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentClaim, PaymentRow, Snapshot, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, Path, Pool, Routing};
 use holdfast_core::time::Timestamp;
 
@@ -38,6 +38,7 @@ pub(crate) struct Authority {
     pub(crate) orders: BTreeMap<OrderId, Arc<Order>>,
     pub(crate) usage: BTreeMap<UsageKey, Usage>,
     pub(crate) payments: Vec<PaymentRow>,
+    pub(crate) claims: BTreeMap<(Provider, PaymentId), OrderId>,
     pub(crate) adjustments: BTreeMap<AdjustmentId, Adjust>,
     pub(crate) cases: BTreeMap<CaseId, Case>,
     pub(crate) transfers: BTreeMap<TransferId, Transfer>,
@@ -70,6 +71,7 @@ impl Authority {
             orders: BTreeMap::new(),
             usage: BTreeMap::new(),
             payments: Vec::new(),
+            claims: BTreeMap::new(),
             adjustments: BTreeMap::new(),
             cases: BTreeMap::new(),
             transfers: BTreeMap::new(),
@@ -162,13 +164,9 @@ impl Authority {
             if needs.events.contains(&(&row.provider, &row.event_id)) {
                 snapshot.events.insert((row.provider.clone(), row.event_id.clone()), row.order);
             }
-            let success = row.outcome == holdfast_core::order::PaymentOutcome::Succeeded;
-            // A queued order's parked payments are judged at landing, so they are looked up too.
-            if success {
-                let key = (row.provider.clone(), row.payment_id.clone());
-                snapshot.successes.entry(key).or_insert(row.order);
-            }
         }
+        // Those that nobody names change nothing.
+        snapshot.claims.clone_from(&self.claims);
         for pool in &needs.queues {
             let waits = |order: &&Arc<Order>| {
                 order.state == State::Queued && order.home.is_some_and(|home| home.pool == *pool)
@@ -234,12 +232,7 @@ impl Authority {
         for case in changes.cases {
             self.cases.entry(case.id).or_insert(case);
         }
-        for row in changes.payments {
-            let same =
-                |known: &PaymentRow| (&known.provider, &known.event_id) == (&row.provider, &row.event_id);
-            assert!(!self.payments.iter().any(same), "one row an event");
-            self.payments.push(row);
-        }
+        self.write_payments(changes.payments, changes.claims);
         for row in changes.adjustments {
             assert!(
                 self.adjustments.insert(row.adjustment_id.clone(), row).is_none(),
@@ -258,6 +251,19 @@ impl Authority {
         }
     }
 
+    fn write_payments(&mut self, payments: Vec<PaymentRow>, claims: BTreeSet<PaymentClaim>) {
+        for row in payments {
+            let same =
+                |known: &PaymentRow| (&known.provider, &known.event_id) == (&row.provider, &row.event_id);
+            assert!(!self.payments.iter().any(same), "one row an event");
+            self.payments.push(row);
+        }
+        for claim in claims {
+            let payment = (claim.provider, claim.payment_id);
+            assert!(self.claims.insert(payment, claim.order).is_none(), "one order a payment");
+        }
+    }
+
     /// Reads every row as `verify` does.
     pub(crate) fn audit(&self) -> Report {
         let mut auditor = Auditor::new();
@@ -273,6 +279,10 @@ impl Authority {
         }
         self.usage.iter().for_each(|(key, usage)| auditor.usage(key, *usage));
         self.payments.iter().for_each(|row| auditor.payment(row));
+        for ((provider, payment_id), order) in &self.claims {
+            let (provider, payment_id) = (provider.clone(), payment_id.clone());
+            auditor.claim(&PaymentClaim { provider, payment_id, order: *order });
+        }
         auditor.finish()
     }
 

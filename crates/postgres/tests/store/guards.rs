@@ -128,6 +128,29 @@ async fn an_old_binary_runs_on_a_newer_schema_that_allows_it() {
     assert_clean(&*again).await;
 }
 
+#[tokio::test]
+async fn payments_of_before_there_were_claims_are_for_the_orders_that_they_paid_first() {
+    let database = Database::shared().await.unwrap();
+    drop(node(&database.url()).await);
+    let order = |number: u32| format!("'00000000-0000-0000-0000-{number:012}'");
+    let before = format!(
+        "DROP TABLE payment_claim; CREATE INDEX payment_success ON payment (payment_id); \
+         DELETE FROM refinery_schema_history WHERE version = 12; \
+         INSERT INTO payment (provider, event_id, payment_id, order_id, outcome) VALUES \
+         ('acme', 'e1', 'p1', {}, 'succeeded'), ('acme', 'e2', 'p1', {}, 'succeeded'), \
+         ('acme', 'e3', 'p2', {}, 'failed'), ('other', 'e1', 'p1', {}, 'succeeded')",
+        order(2),
+        order(1),
+        order(3),
+        order(4)
+    );
+    psql(&database.url(), &before).await.unwrap();
+    drop(node(&database.url()).await);
+    let sql =
+        "SELECT provider, payment_id, right(CAST(order_id AS TEXT), 1) FROM payment_claim ORDER BY provider";
+    assert_eq!(database.sql(sql).await.unwrap(), "acme|p1|1\nother|p1|4");
+}
+
 /// What is written to is found through its key, however small the table was when the statement was planned.
 #[tokio::test]
 async fn bucket_rows_stay_in_their_page() {

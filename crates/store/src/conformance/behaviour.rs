@@ -198,6 +198,36 @@ pub async fn a_doubled_notice_is_kept_once(store: Subject, _: TestClock) {
     assert_clean(&*store).await;
 }
 
+/// Their batches share no lock, wherever buckets have locks of their own.
+pub async fn a_payment_told_for_two_orders_at_once_pays_one(store: Subject, _: TestClock) {
+    open_campaign(&*store, Policy::default()).await;
+    open_pool(&*store, 1, 40, 2).await;
+    for round in 0..20 {
+        let (first, second) = (2 * round + 1, 2 * round + 2);
+        let homes = [0, 1].map(|number| LockSet::bucket(bucket(1, number)));
+        one(&*store, homes[0].clone(), placed(place(first, "ann", &[(1, 1)]))).await;
+        one(&*store, homes[1].clone(), placed(place(second, "bob", &[(1, 1)]))).await;
+        let payment = format!("p{round}");
+        let tell = |order: u128, home: &LockSet| {
+            let notice = success(&format!("e{order}"), &payment, None);
+            let (store, home) = (Arc::clone(&store), home.clone());
+            tokio::spawn(async move { one(&*store, home, change(order, notice)).await })
+        };
+        let told = [tell(first, &homes[0]), tell(second, &homes[1])];
+        let mut dispositions = Vec::new();
+        for outcome in told {
+            match outcome.await.expect("an outcome") {
+                Outcome::Order { disposition: Some(disposition), .. } => dispositions.push(disposition),
+                other => panic!("{other:?}"),
+            }
+        }
+        dispositions.sort_unstable_by_key(|disposition| disposition.as_str());
+        assert_eq!(dispositions, [Disposition::Applied, Disposition::Review], "round {round}");
+    }
+    assert_eq!(balances(&*store, 1).await, (0, 20, 20));
+    assert_clean(&*store).await;
+}
+
 /// Usage is kept only under a limit, so one that comes later counts what was there.
 pub async fn a_limit_added_later_is_counted_first(store: Subject, _: TestClock) {
     open_campaign(&*store, Policy::default()).await;

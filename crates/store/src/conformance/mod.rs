@@ -51,6 +51,7 @@ macro_rules! conformance_suite {
             one_bucket_of_many_misses_and_the_whole_pool_serves
             concurrent_batches_sell_exactly_what_there_is
             a_doubled_notice_is_kept_once
+            a_payment_told_for_two_orders_at_once_pays_one
             a_limit_added_later_is_counted_first
             a_limited_key_counts_over_accounts_and_pools
             the_keys_of_an_order_read_back

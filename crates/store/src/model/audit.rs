@@ -4,7 +4,7 @@ use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::campaign::{Campaign, Policy};
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Recount;
-use holdfast_core::snapshot::UsageKey;
+use holdfast_core::snapshot::{PaymentClaim, UsageKey};
 
 use super::Rows;
 
@@ -26,6 +26,10 @@ impl Rows {
         }
         self.usage.iter().for_each(|(key, usage)| auditor.usage(key, *usage));
         self.payments.values().for_each(|row| auditor.payment(row));
+        for ((provider, payment_id), order) in &self.claims {
+            let (provider, payment_id) = (provider.clone(), payment_id.clone());
+            auditor.claim(&PaymentClaim { provider, payment_id, order: *order });
+        }
         auditor.finish()
     }
 

@@ -4,7 +4,6 @@ use holdfast_core::command::Command;
 use holdfast_core::id::PoolId;
 use holdfast_core::import::Since;
 use holdfast_core::ledger::Action;
-use holdfast_core::order::PaymentOutcome;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, Snapshot};
 use holdfast_core::time::Timestamp;
 
@@ -48,10 +47,8 @@ impl Rows {
             .collect();
         for (key, row) in &self.payments {
             rows.events.insert(key.clone(), row.order);
-            if row.outcome == PaymentOutcome::Succeeded {
-                rows.successes.entry((row.provider.clone(), row.payment_id.clone())).or_insert(row.order);
-            }
         }
+        rows.claims.clone_from(&self.claims);
         rows
     }
 
@@ -101,6 +98,11 @@ impl Rows {
                 return Err(unexpected("payment event"));
             }
         }
+        for claim in &changes.claims {
+            if self.claims.contains_key(&(claim.provider.clone(), claim.payment_id.clone())) {
+                return Err(unexpected("payment claim"));
+            }
+        }
         self.check_caches(&changes.caches, &changes.entries)
     }
 
@@ -116,6 +118,7 @@ impl Rows {
             weights,
             usage,
             payments,
+            claims,
             adjustments,
             cases,
             transfers,
@@ -139,6 +142,7 @@ impl Rows {
         self.usage.extend(usage);
         self.payments
             .extend(payments.into_iter().map(|row| ((row.provider.clone(), row.event_id.clone()), row)));
+        self.claims.extend(claims.into_iter().map(|claim| ((claim.provider, claim.payment_id), claim.order)));
         cases.into_iter().for_each(|case| self.own.open(case));
         self.adjustments.extend(adjustments.into_iter().map(|adjust| (adjust.adjustment_id.clone(), adjust)));
         let asked = approvals.into_iter().chain(decided_approvals);

@@ -16,7 +16,7 @@ use holdfast_core::id::{
 use holdfast_core::ledger::{Action, Entry};
 use holdfast_core::limit::{Ceilings, Limited, Limits};
 use holdfast_core::order::{Money, Order, PaymentOutcome, Reason, State, Usage};
-use holdfast_core::snapshot::{PaymentRow, UsageKey};
+use holdfast_core::snapshot::{PaymentClaim, PaymentRow, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, CacheFallback, Delta, Opening, Path, Pool, Routing};
 use holdfast_core::time::Timestamp;
 
@@ -356,6 +356,15 @@ pub fn payment(row: &dyn Row) -> Result<PaymentRow, Error> {
         payment_id: id(row, "payment_id", PaymentId::new)?,
         order: OrderId(number_id(row, "order_id")?),
         outcome: word(row, "outcome", PaymentOutcome::parse)?,
+    })
+}
+
+/// Reads which order a payment is for.
+pub fn claim(row: &dyn Row) -> Result<PaymentClaim, Error> {
+    Ok(PaymentClaim {
+        provider: id(row, "provider", Provider::new)?,
+        payment_id: id(row, "payment_id", PaymentId::new)?,
+        order: OrderId(number_id(row, "order_id")?),
     })
 }
 

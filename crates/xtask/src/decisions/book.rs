@@ -133,7 +133,7 @@ impl Book {
         for payment in changes.payments {
             if payment.outcome == PaymentOutcome::Succeeded {
                 let key = (payment.provider.clone(), payment.payment_id);
-                rows.successes.entry(key).or_insert(payment.order);
+                rows.claims.entry(key).or_insert(payment.order);
             }
             rows.events.insert((payment.provider, payment.event_id), payment.order);
         }
