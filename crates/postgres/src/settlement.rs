@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_core::id::{CampaignId, OrderId};
+use holdfast_core::id::{CampaignId, OrderId, PoolId};
 use holdfast_core::ledger::Action;
 use holdfast_core::time::Timestamp;
 use holdfast_store::rows::{self as row, number, number_id, word};
@@ -17,6 +17,8 @@ use crate::query::{Query, with_buckets};
 use crate::read::View;
 use crate::row::{all, uuid};
 
+/// Pools that are read at a time: one by one, 100,000 took longer than a read may.
+const POOLS: usize = 1_000;
 /// Orders whose lines are read at a time.
 const ORDERS: usize = 500;
 
@@ -27,17 +29,19 @@ macro_rules! settling {
     };
 }
 
-/// Sums of a pool's entries that change its supply.
+/// Sums of pools' entries that change their supply.
 const SUPPLY: &str = concat!(
-    "SELECT action, CAST(sum(delta_available + delta_held + delta_sold) AS BIGINT) AS units \
-     FROM ledger WHERE pool = $1 AND ",
+    "SELECT pool, action, CAST(sum(delta_available + delta_held + delta_sold) AS BIGINT) AS units \
+     FROM ledger WHERE pool = ANY ($1) AND ",
     settling!(),
-    " GROUP BY action"
+    " GROUP BY pool, action"
 );
 
 /// Orders that were refunded, by the entries of the pool that is their home or has their stock.
-const REFUNDED: &str =
-    concat!("SELECT DISTINCT order_id FROM ledger WHERE pool = $1 AND action = 'refund' AND ", settling!());
+const REFUNDED: &str = concat!(
+    "SELECT DISTINCT order_id FROM ledger WHERE pool = ANY ($1) AND action = 'refund' AND ",
+    settling!()
+);
 
 /// The settlement of a campaign; none if there is no such campaign.
 pub(crate) struct OfCampaign {
@@ -63,21 +67,12 @@ async fn settlement(
         return Ok(None);
     }
     let mut sum = SettlementSum::new(campaign.clone(), now);
-    let sql = "SELECT * FROM pool WHERE campaign_id = $1 ORDER BY id";
-    let pools = rows(connection, sql, &[&campaign.as_str()], &[Type::TEXT]).await?;
-    let pools = all(&pools, row::pool).map_err(Fault::Refused)?;
+    let sql = "SELECT id FROM pool WHERE campaign_id = $1 ORDER BY id";
+    let found = rows(connection, sql, &[&campaign.as_str()], &[Type::TEXT]).await?;
+    let pools = all(&found, |row| number_id(row, "id").map(uuid)).map_err(Fault::Refused)?;
     let mut refunded = BTreeSet::new();
-    for found in with_buckets(connection, pools).await? {
-        let id = found.pool.id;
-        sum.pool(found.pool, &found.buckets);
-        let entries = rows(connection, SUPPLY, &[&uuid(id.0)], &[Type::UUID]).await?;
-        let entry =
-            |found: &dyn row::Row| Ok((word(found, "action", Action::parse)?, number(found, "units")?));
-        for (action, units) in all(&entries, entry).map_err(Fault::Refused)? {
-            sum.entries(id, action, units);
-        }
-        let orders = rows(connection, REFUNDED, &[&uuid(id.0)], &[Type::UUID]).await?;
-        refunded.extend(all(&orders, |row| number_id(row, "order_id")).map_err(Fault::Refused)?);
+    for some in pools.chunks(POOLS) {
+        refunded.extend(add_pools(connection, some, &mut sum).await?);
     }
     let refunded: Vec<Uuid> = refunded.into_iter().map(uuid).collect();
     for some in refunded.chunks(ORDERS) {
@@ -92,6 +87,30 @@ async fn settlement(
         }
     }
     Ok(Some(sum.finish()))
+}
+
+/// Adds pools; the orders that were refunded in them.
+async fn add_pools(
+    connection: &Connection,
+    pools: &[Uuid],
+    sum: &mut SettlementSum,
+) -> Result<Vec<u128>, Fault> {
+    let types = [Type::UUID_ARRAY];
+    let sql = "SELECT * FROM pool WHERE id = ANY ($1) ORDER BY id";
+    let found = rows(connection, sql, &[&pools], &types).await?;
+    for found in with_buckets(connection, all(&found, row::pool).map_err(Fault::Refused)?).await? {
+        sum.pool(found.pool, &found.buckets);
+    }
+    let entry = |row: &dyn row::Row| {
+        let pool = PoolId(number_id(row, "pool")?);
+        Ok((pool, word(row, "action", Action::parse)?, number(row, "units")?))
+    };
+    let found = rows(connection, SUPPLY, &[&pools], &types).await?;
+    for (pool, action, units) in all(&found, entry).map_err(Fault::Refused)? {
+        sum.entries(pool, action, units);
+    }
+    let found = rows(connection, REFUNDED, &[&pools], &types).await?;
+    all(&found, |row| number_id(row, "order_id")).map_err(Fault::Refused)
 }
 
 /// Where the entry stands that carries this version of an order.

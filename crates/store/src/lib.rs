@@ -55,5 +55,5 @@ pub use read::{
     ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of, page_of_orders,
 };
 pub use schema::{Schema, version_of};
-pub use settlement::{PoolSettlement, Settlement, SettlementSum, SettlementUnits};
+pub use settlement::{PoolSettlement, SETTLEMENT_POOLS_MAX, Settlement, SettlementSum, SettlementUnits};
 pub use transit::{Cell, Digest, OWN_TABLES};

@@ -9,6 +9,9 @@ use holdfast_core::order::{Allocation, Line};
 use holdfast_core::stock::{Bucket, Pool};
 use holdfast_core::time::Timestamp;
 
+/// Most pools that a settlement tells one by one. Its sums are of all.
+pub const SETTLEMENT_POOLS_MAX: usize = 10_000;
+
 /// Units of one pool, or of all. Supply is opening + inbound + adjusted + moved + repaired, and that is
 /// available + held + sold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,26 +39,23 @@ pub struct SettlementUnits {
 }
 
 impl SettlementUnits {
-    fn add(&mut self, other: &Self) {
-        let Self { opening, inbound, adjusted, moved, repaired, .. } = other;
-        for (sum, units) in [
-            (&mut self.opening, opening),
-            (&mut self.inbound, inbound),
-            (&mut self.adjusted, adjusted),
-            (&mut self.moved, moved),
-            (&mut self.repaired, repaired),
-        ] {
-            *sum = sum.saturating_add(*units);
-        }
-        let Self { available, held, sold, refunded_restocked, refunded_kept, .. } = other;
-        for (sum, units) in [
-            (&mut self.available, available),
-            (&mut self.held, held),
-            (&mut self.sold, sold),
-            (&mut self.refunded_restocked, refunded_restocked),
-            (&mut self.refunded_kept, refunded_kept),
-        ] {
-            *sum = sum.saturating_add(*units);
+    /// Which part of the supply entries of an action change.
+    const fn changed_by(&mut self, action: Action) -> Option<&mut i64> {
+        match action {
+            Action::Opening => Some(&mut self.opening),
+            Action::Inbound => Some(&mut self.inbound),
+            Action::Adjust => Some(&mut self.adjusted),
+            Action::TransferOut | Action::TransferIn => Some(&mut self.moved),
+            Action::Repair => Some(&mut self.repaired),
+            // These move units within a pool.
+            Action::Place
+            | Action::Land
+            | Action::Confirm
+            | Action::Release
+            | Action::Refund
+            | Action::Reduce
+            | Action::Retake
+            | Action::OrderEvent => None,
         }
     }
 }
@@ -82,7 +82,9 @@ pub struct Settlement {
     pub entries: u64,
     /// All pools together.
     pub units: SettlementUnits,
-    /// Each pool, in order of ids.
+    /// How many pools there are.
+    pub pool_count: usize,
+    /// The pools, in order of ids: the first [`SETTLEMENT_POOLS_MAX`] of them.
     pub pools: Vec<PoolSettlement>,
 }
 
@@ -97,50 +99,50 @@ impl SettlementSum {
     /// Begins at a time of the authority's clock.
     pub fn new(campaign: CampaignId, now: Timestamp) -> Self {
         let units = SettlementUnits::default();
-        let settlement = Settlement { campaign, as_of: now, entries: 0, units, pools: Vec::new() };
+        let settlement =
+            Settlement { campaign, as_of: now, entries: 0, units, pool_count: 0, pools: Vec::new() };
         Self { settlement, places: BTreeMap::new() }
     }
 
     /// Adds a pool with its buckets. Its entries and refunds come after it.
     pub fn pool(&mut self, pool: Pool, buckets: &[Bucket]) {
-        let mut units = SettlementUnits::default();
+        let id = pool.id;
+        let settlement = &mut self.settlement;
         for bucket in buckets {
-            units.available = units.available.saturating_add(bucket.available);
-            units.held = units.held.saturating_add(bucket.held);
-            units.sold = units.sold.saturating_add(bucket.sold);
-            self.settlement.entries = self.settlement.entries.saturating_add(bucket.ledger_seq);
-            self.settlement.as_of = self.settlement.as_of.max(bucket.last_at);
+            settlement.entries = settlement.entries.saturating_add(bucket.ledger_seq);
+            settlement.as_of = settlement.as_of.max(bucket.last_at);
         }
-        let positions = buckets.iter().map(|bucket| (bucket.key.number, bucket.ledger_seq)).collect();
-        self.places.insert(pool.id, self.settlement.pools.len());
-        self.settlement.pools.push(PoolSettlement { pool, units, positions });
+        settlement.pool_count = settlement.pool_count.saturating_add(1);
+        if settlement.pools.len() < SETTLEMENT_POOLS_MAX {
+            let positions = buckets.iter().map(|bucket| (bucket.key.number, bucket.ledger_seq)).collect();
+            self.places.insert(id, settlement.pools.len());
+            settlement.pools.push(PoolSettlement { pool, units: SettlementUnits::default(), positions });
+        }
+        self.add(id, |units| {
+            for bucket in buckets {
+                units.available = units.available.saturating_add(bucket.available);
+                units.held = units.held.saturating_add(bucket.held);
+                units.sold = units.sold.saturating_add(bucket.sold);
+            }
+        });
     }
 
-    fn units(&mut self, pool: PoolId) -> Option<&mut SettlementUnits> {
-        let place = self.places.get(&pool)?;
-        self.settlement.pools.get_mut(*place).map(|pool| &mut pool.units)
+    /// Adds to the sums of all, and to those of the pool if it is told.
+    fn add(&mut self, pool: PoolId, add: impl Fn(&mut SettlementUnits)) {
+        add(&mut self.settlement.units);
+        let told = self.places.get(&pool).and_then(|place| self.settlement.pools.get_mut(*place));
+        if let Some(told) = told {
+            add(&mut told.units);
+        }
     }
 
     /// Adds entries of one action of a pool, by the change of supply of them all.
     pub fn entries(&mut self, pool: PoolId, action: Action, supply: i64) {
-        let Some(units) = self.units(pool) else { return };
-        let sum = match action {
-            Action::Opening => &mut units.opening,
-            Action::Inbound => &mut units.inbound,
-            Action::Adjust => &mut units.adjusted,
-            Action::TransferOut | Action::TransferIn => &mut units.moved,
-            Action::Repair => &mut units.repaired,
-            // These move units within a pool.
-            Action::Place
-            | Action::Land
-            | Action::Confirm
-            | Action::Release
-            | Action::Refund
-            | Action::Reduce
-            | Action::Retake
-            | Action::OrderEvent => return,
-        };
-        *sum = sum.saturating_add(supply);
+        self.add(pool, |units| {
+            if let Some(sum) = units.changed_by(action) {
+                *sum = sum.saturating_add(supply);
+            }
+        });
     }
 
     /// Adds the refunds of an order's lines: what was restocked the allocations know, the rest was kept.
@@ -169,17 +171,15 @@ impl SettlementSum {
         for allocation in own {
             let here = kept.min(allocation.standing());
             kept = kept.saturating_sub(here);
-            let Some(units) = self.units(allocation.bucket.pool) else { continue };
-            units.refunded_restocked = units.refunded_restocked.saturating_add(allocation.restocked);
-            units.refunded_kept = units.refunded_kept.saturating_add(here);
+            self.add(allocation.bucket.pool, |units| {
+                units.refunded_restocked = units.refunded_restocked.saturating_add(allocation.restocked);
+                units.refunded_kept = units.refunded_kept.saturating_add(here);
+            });
         }
     }
 
     /// The sum.
-    pub fn finish(mut self) -> Settlement {
-        for pool in &self.settlement.pools {
-            self.settlement.units.add(&pool.units);
-        }
+    pub fn finish(self) -> Settlement {
         self.settlement
     }
 }

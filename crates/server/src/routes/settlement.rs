@@ -15,9 +15,6 @@ use crate::openapi::problems::{ANY, KEYED, NAMED, QUERY, problems};
 use crate::problem::Problem;
 use crate::view;
 
-/// Most pools that are shown one by one. The sums are of all.
-const POOLS_SHOWN_MAX: usize = 10_000;
-
 problems! {
     /// Problems of a settlement.
     SettlementProblems = ANY, KEYED, QUERY, NAMED;
@@ -42,14 +39,14 @@ pub(crate) async fn get_settlement(
 }
 
 fn shown(settlement: &Settlement) -> SettlementView {
-    let Settlement { campaign, as_of, entries, units: sums, pools } = settlement;
+    let Settlement { campaign, as_of, entries, units: sums, pool_count, pools } = settlement;
     SettlementView {
         campaign_id: campaign.to_string(),
         as_of: view::time(*as_of),
         ledger_entries: *entries,
         units: units(sums),
-        pool_count: pools.len() as u64,
-        pools: pools.iter().take(POOLS_SHOWN_MAX).map(pool).collect(),
+        pool_count: *pool_count as u64,
+        pools: pools.iter().map(pool).collect(),
     }
 }
 

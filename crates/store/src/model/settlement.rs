@@ -1,6 +1,7 @@
 //! The model's settlement: every row is looked at.
 
 use holdfast_core::id::{CampaignId, OrderId};
+use holdfast_core::stock::Pool;
 use holdfast_core::time::Timestamp;
 
 use super::Rows;
@@ -11,10 +12,13 @@ impl Rows {
     pub(super) fn settlement(&self, campaign: CampaignId, now: Timestamp) -> Option<Settlement> {
         self.campaigns.get(&campaign)?;
         let mut sum = SettlementSum::new(campaign.clone(), now);
-        for pool in self.pools.values().filter(|pool| pool.campaign == campaign) {
+        let is_its = |pool: &Pool| pool.campaign == campaign;
+        for pool in self.pools.values().filter(|pool| is_its(pool)) {
             sum.pool(pool.clone(), &self.buckets_of(pool.id));
         }
-        for entry in self.ledger.values() {
+        for entry in
+            self.ledger.values().filter(|entry| self.pools.get(&entry.bucket.pool).is_some_and(is_its))
+        {
             sum.entries(entry.bucket.pool, entry.action, entry.delta.supply_change());
         }
         self.orders

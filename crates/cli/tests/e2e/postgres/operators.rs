@@ -100,5 +100,12 @@ async fn a_hundred_thousand_rows_are_one_transaction() {
     let totals = http.get("/v1/campaigns/spring").await;
     let units: usize = (0..ROWS).map(|n| n % 100).sum();
     assert_eq!(totals.body["totals"]["available"], 2 * units);
+    // The books of all of them are read within the time of a read.
+    let books = http.get("/v1/campaigns/spring/settlement").await;
+    assert_eq!(books.status, 200, "{books:?}");
+    let told = books.body["pools"].as_array().expect("pools");
+    assert_eq!((&books.body["pool_count"], told.len()), (&json!(ROWS), 10_000));
+    assert_eq!((&books.body["opening"], &books.body["inbound"]), (&json!(units), &json!(units)));
+    assert!(told.iter().all(|pool| pool["opening"] == pool["inbound"]), "each has its own entries");
     server.finish().await;
 }
