@@ -17,9 +17,11 @@ use crate::output::{self, Format};
 
 /// Numbers of buckets that are tried.
 const TRIED: [u32; 6] = [1, 2, 4, 8, 16, 32];
-/// The knee is the smallest number that reaches this share of the best: more buckets cost whoever must look
-/// at all of them, and fragments.
-const ENOUGH: f64 = 0.9;
+/// From the knee on, more buckets give less than this share more. They would cost whoever must look at all of
+/// them, and fragments.
+const GAIN_MIN: f64 = 0.05;
+/// Servers beside each other, where the store lets them.
+const NODES: u32 = 2;
 
 /// The path whose buckets are tried.
 const PATH: &str = "batched";
@@ -27,7 +29,8 @@ const PATH: &str = "batched";
 /// Find the number of buckets for a hot pool on this database
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "One hot pool over 1, 2, 4 … 32 buckets, in rounds that take turns; figures are medians.\n\n\
+    after_help = "One hot pool over 1, 2, 4 … 32 buckets, on PostgreSQL with one server and with two, in rounds that \
+                        take turns; figures are medians.\n\n\
                         Example:\n  holdfast bench buckets --store postgres"
 )]
 pub(crate) struct Args {
@@ -54,7 +57,18 @@ pub(crate) struct Args {
 struct Report {
     environment: Environment,
     path: &'static str,
+    #[serde(flatten)]
+    one_node: Tried,
+    /// Where several servers may have one store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    two_nodes: Option<Tried>,
+}
+
+/// What so many servers made of every number of buckets.
+#[derive(Serialize)]
+struct Tried {
     buckets: Vec<Figures>,
+    /// From where more buckets give next to nothing.
     knee: u32,
     reason: String,
 }
@@ -71,9 +85,12 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
 }
 
 async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
-    let bar = output::progress(args.rounds * TRIED.len(), "bench buckets");
-    let variants = TRIED.map(|buckets| Variant::new(PATH, buckets, 1));
-    let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); TRIED.len()];
+    let one = TRIED.map(|buckets| Variant::new(PATH, buckets, 1));
+    let two = one.map(|variant| Variant { nodes: NODES, ..variant });
+    let variants: Vec<Variant> =
+        one.into_iter().chain(two.into_iter().filter(|_| stage.is_shared())).collect();
+    let bar = output::progress(args.rounds * variants.len(), "bench buckets");
+    let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); variants.len()];
     for round in 0..args.rounds {
         let seed = args.seed.wrapping_add(u64::try_from(round)? << 32);
         let seconds = Duration::from_secs_f64(args.seconds);
@@ -85,9 +102,10 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
         }
     }
     bar.finish_and_clear();
-    let buckets: Vec<Figures> =
+    let mut figures: Vec<Figures> =
         variants.iter().zip(&turns).map(|(variant, of)| Figures::of(*variant, of)).collect();
-    let (knee, reason) = knee(&buckets).context("nothing was measured")?;
+    let of_two = figures.split_off(TRIED.len());
+    let one_node = Tried::of(figures).context("nothing was measured")?;
     let (store, durability) = stage.describe().await?;
     let environment = Environment {
         processors: processors(),
@@ -102,15 +120,26 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
         seconds_a_round: args.seconds,
         seed: args.seed,
     };
-    Ok(Report { environment, path: PATH, buckets, knee, reason })
+    Ok(Report { environment, path: PATH, one_node, two_nodes: Tried::of(of_two) })
+}
+
+impl Tried {
+    /// None if nothing was tried.
+    fn of(buckets: Vec<Figures>) -> Option<Self> {
+        let (knee, reason) = knee(&buckets)?;
+        Some(Self { buckets, knee, reason })
+    }
 }
 
 /// The number, and why it is that one.
 fn knee(figures: &[Figures]) -> Option<(u32, String)> {
     let best = figures.iter().max_by(|a, b| a.holds_rps.total_cmp(&b.holds_rps))?;
-    let knee = figures.iter().find(|of| of.holds_rps >= best.holds_rps * ENOUGH)?;
+    let more = |than: u32| figures.iter().filter(move |of| of.buckets > than);
+    let is_enough =
+        |of: &&Figures| more(of.buckets).all(|next| next.holds_rps < of.holds_rps * (1.0 + GAIN_MIN));
+    let knee = figures.iter().find(is_enough)?;
     let one = figures.first()?;
-    let next = figures.iter().find(|of| of.buckets > knee.buckets);
+    let next = more(knee.buckets).next();
     let mut reason = format!(
         "{} of {} holds/s, the best of all tried (with {})",
         percent(knee.holds_rps / best.holds_rps),
@@ -144,21 +173,30 @@ fn percent(share: f64) -> String {
 
 fn text(report: &Report) -> Result<String> {
     let mut out = String::new();
-    writeln!(out, "{}, {}\n", report.environment.store, report.path)?;
+    writeln!(out, "{}, {}", report.environment.store, report.path)?;
+    write(&mut out, &report.one_node, 1)?;
+    if let Some(tried) = &report.two_nodes {
+        write(&mut out, tried, NODES)?;
+    }
+    Ok(out)
+}
+
+fn write(out: &mut String, tried: &Tried, nodes: u32) -> Result<()> {
+    let servers = if nodes == 1 { "server" } else { "servers" };
     writeln!(
         out,
-        "{:>7} {:>10} {:>8} {:>9} {:>7}  {:<9}",
+        "\n{nodes} {servers}\n{:>7} {:>10} {:>8} {:>9} {:>7}  {:<9}",
         "buckets", "holds/s", "p99 ms", "lock p99", "batch", "queues at"
     )?;
-    for of in &report.buckets {
+    for of in &tried.buckets {
         writeln!(
             out,
             "{:>7} {:>10.0} {:>8.1} {:>9.1} {:>7.1}  {:<9}",
             of.buckets, of.holds_rps, of.p99_ms, of.lock_wait_p99_ms, of.batch_size_mean, of.queues_at
         )?;
     }
-    writeln!(out, "\nUse {}: {}", report.knee, report.reason)?;
-    Ok(out)
+    writeln!(out, "Use {}: {}", tried.knee, tried.reason)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -185,15 +223,16 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_is_the_smallest_number_that_is_nearly_the_best() {
-        let (knee, reason) = knee(&figures(&[(1, 100.0), (2, 190.0), (4, 200.0), (8, 195.0)])).unwrap();
+    fn the_knee_is_where_more_buckets_give_less_than_a_twentieth() {
+        let (knee, reason) = knee(&figures(&[(1, 100.0), (2, 192.0), (4, 200.0), (8, 195.0)])).unwrap();
         assert_eq!(knee, 2);
         assert!(
-            reason.contains("95 % of 200 holds/s") && reason.contains("1.9 times one bucket"),
+            reason.contains("96 % of 200 holds/s") && reason.contains("1.9 times one bucket"),
             "{reason}"
         );
-        assert!(reason.contains("4 buckets give +5 %") && reason.contains("at the lane"), "{reason}");
+        assert!(reason.contains("4 buckets give +4 %") && reason.contains("at the lane"), "{reason}");
         assert_eq!(super::knee(&figures(&[(1, 100.0), (2, 101.0)])).unwrap().0, 1);
+        assert_eq!(super::knee(&figures(&[(1, 100.0), (2, 99.0), (4, 106.0)])).unwrap().0, 4, "beyond a dip");
         assert!(super::knee(&[]).is_none());
     }
 }

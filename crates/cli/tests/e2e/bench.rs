@@ -65,9 +65,22 @@ async fn paths_are_compared_on_postgresql() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_number_of_buckets_is_named_with_its_reason() {
     let report = measured(&["buckets"]).await;
+    assert_tried(&report, 1);
+    assert!(report.get("two_nodes").is_none(), "{report:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_number_of_buckets_is_named_for_one_server_and_for_two() {
+    let report = measured(&["buckets", "--store", "postgres"]).await;
+    assert_tried(&report, 1);
+    assert_tried(&report["two_nodes"], 2);
+}
+
+fn assert_tried(report: &Value, nodes: u64) {
     let tried: Vec<u64> =
         report["buckets"].as_array().unwrap().iter().map(|of| of["buckets"].as_u64().unwrap()).collect();
     assert_eq!(tried, [1, 2, 4, 8, 16, 32]);
+    assert!(report["buckets"].as_array().unwrap().iter().all(|of| of["nodes"] == nodes), "{report:#}");
     assert!(tried.contains(&report["knee"].as_u64().unwrap()), "{report:#}");
     assert!(report["reason"].as_str().unwrap().contains("holds/s"), "{report:#}");
 }
