@@ -145,6 +145,9 @@ fn text(explanation: &Explanation) -> Result<String> {
     if let Some(end) = &order.hold_expires_at {
         writeln!(out, "  the hold ends {end}")?;
     }
+    if let Some(end) = &order.review_ends_at {
+        writeln!(out, "  the review ends {end}")?;
+    }
     if let Some(due) = &order.amount_due {
         writeln!(out, "  due {} {} (minor units)", due.amount_minor, due.currency)?;
     }

@@ -37,6 +37,7 @@ pub fn order(order: &Order) -> wire::OrderView {
         version: order.version,
         lines: (1..).zip(&order.lines).map(|(number, row)| line(number, row)).collect(),
         hold_expires_at: order.hold_ends_at.filter(|_| holds).map(time),
+        review_ends_at: order.due_at.filter(|_| order.state == State::InReview).map(time),
         amount_due: order
             .amount_due
             .as_ref()

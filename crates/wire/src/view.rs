@@ -55,6 +55,10 @@ pub struct OrderView {
     /// When the hold ends, while it is held or in review.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required = true))]
     pub hold_expires_at: Option<String>,
+    /// When the review ends by itself, while it is in review; null where a person must decide.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required = true))]
+    pub review_ends_at: Option<String>,
     /// What must be paid.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<MoneyView>, required = true))]
     pub amount_due: Option<Money>,

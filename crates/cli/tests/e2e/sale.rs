@@ -211,7 +211,11 @@ async fn an_operator_decides_what_nobody_else_can() {
     let begun = http.place("spring", "begun", "CUP", 3).await.text("id");
     let attempt = json!({"attempt_id": "t1", "provider": "bank"});
     http.post(&format!("/v1/orders/{begun}/payment-attempts"), &attempt).await;
-    http.wait_for_state(&begun, "in_review").await;
+    assert_eq!(
+        http.wait_for_state(&begun, "in_review").await["review_ends_at"],
+        json!(null),
+        "nobody else ends it"
+    );
     let no_time = resolve(&begun, json!({"action": "extend"})).await;
     assert_eq!((no_time.status, no_time.faults()), (400, vec![("invalid_time".into(), "/until".into())]));
     let released = resolve(&begun, json!({"action": "release"})).await;

@@ -288,9 +288,16 @@ async fn a_payment_that_never_ends_holds_no_longer_than_hold_and_review(server: 
     assert_eq!(http.tell(&pending).await.faults(), [("invalid_value".into(), "/outcome".into())]);
     let review = http.wait_for_state(&id, "in_review").await;
     assert_eq!(review["reason"], "payment_unknown");
+    let [from, until] = ["updated_at", "review_ends_at"].map(|name| review[name].as_str().unwrap());
+    // Whole seconds later.
+    assert!(
+        until > from && until.split_once('.').unwrap().1 == from.split_once('.').unwrap().1,
+        "{review:#}"
+    );
     assert_eq!(http.balances(&pool).await, (9, 1, 0));
     let released = http.wait_for_state(&id, "released").await;
     assert_eq!((&released["reason"], &released["refund_due"]), (&json!("review_ended"), &json!(null)));
+    assert_eq!(released["review_ends_at"], json!(null));
     assert_eq!(http.balances(&pool).await, (10, 0, 0));
     // Who is told of in the review has paid.
     let id = priced(http, "2", 1).await;
