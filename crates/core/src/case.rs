@@ -5,8 +5,10 @@ use std::sync::Arc;
 use crate::cache::Accepted;
 use crate::campaign::spelled;
 use crate::id::{CaseId, Operator, OrderId, PoolId};
+use crate::ledger::Entry;
 use crate::order::{Notice, Order};
 use crate::refusal::Refusal;
+use crate::stock::Bucket;
 use crate::time::Timestamp;
 
 /// What a case is about.
@@ -22,6 +24,8 @@ pub enum CaseKind {
     HoldOverdue,
     /// What a cache accepted cannot be read or landed: its units are settled, its buyer has no order.
     PoisonEntry,
+    /// The ledger of a bucket has entries beyond the bucket's own sequence: its row was put back or changed from outside.
+    LedgerAhead,
 }
 
 /// Whether somebody still has to act.
@@ -43,7 +47,7 @@ pub enum CaseAction {
 spelled! {
     CaseKind {
         Incarnation = "incarnation", OrderMismatch = "order_mismatch", ChargedTwice = "charged_twice",
-        HoldOverdue = "hold_overdue", PoisonEntry = "poison_entry",
+        HoldOverdue = "hold_overdue", PoisonEntry = "poison_entry", LedgerAhead = "ledger_ahead",
     }
     CaseState { Open = "open", Resolved = "resolved" }
     CaseAction { Acknowledge = "acknowledge" }
@@ -54,7 +58,11 @@ impl CaseKind {
     pub const fn halts(self) -> bool {
         match self {
             Self::Incarnation => true,
-            Self::OrderMismatch | Self::ChargedTwice | Self::HoldOverdue | Self::PoisonEntry => false,
+            Self::OrderMismatch
+            | Self::ChargedTwice
+            | Self::HoldOverdue
+            | Self::PoisonEntry
+            | Self::LedgerAhead => false,
         }
     }
 
@@ -65,7 +73,8 @@ impl CaseKind {
             | Self::OrderMismatch
             | Self::ChargedTwice
             | Self::HoldOverdue
-            | Self::PoisonEntry => CaseAction::Acknowledge,
+            | Self::PoisonEntry
+            | Self::LedgerAhead => CaseAction::Acknowledge,
         }
     }
 
@@ -77,7 +86,8 @@ impl CaseKind {
                 | Self::OrderMismatch
                 | Self::ChargedTwice
                 | Self::HoldOverdue
-                | Self::PoisonEntry,
+                | Self::PoisonEntry
+                | Self::LedgerAhead,
                 CaseAction::Acknowledge,
             ) => true,
         }
@@ -163,6 +173,24 @@ impl Case {
         Self { pool: Some(bucket.pool), ..open }
     }
 
+    /// The case of a bucket whose ledger goes on beyond its row: the first entry there, and the last one's number.
+    /// The same row and the same last entry are the same case, whoever finds them.
+    pub fn ledger_ahead(bucket: &Bucket, first: &Entry, last_seq: u64, at: Timestamp) -> Self {
+        let Bucket { key, available, held, sold, ledger_seq, .. } = bucket;
+        let evidence = format!(
+            r#"{{"bucket":{},"ledger_seq":{ledger_seq},"available":{available},"held":{held},"sold":{sold},"last_entry":{last_seq},"first_beyond":{{"seq":{},"at":"{}","action":"{}","business_no":{}}}}}"#,
+            key.number,
+            first.seq,
+            first.at,
+            first.action.as_str(),
+            quoted(&printable(&first.business_no))
+        );
+        let named = [key.pool.0, u128::from(key.number), u128::from(*ledger_seq), u128::from(last_seq)];
+        let millis = u64::try_from(first.at.0 / 1_000).unwrap_or(0);
+        let open = Self::open(id_of_facts(millis, &named), CaseKind::LedgerAhead, evidence.into(), at);
+        Self { pool: Some(key.pool), ..open }
+    }
+
     /// A case about an order. Its id is made of the order's and the kind, so that an order has one case of
     /// a kind, whoever raises it and however often.
     fn of_order(kind: CaseKind, order: &Order, more: &str, at: Timestamp) -> Self {
@@ -219,6 +247,7 @@ const fn id_of(kind: CaseKind, order: OrderId) -> CaseId {
         CaseKind::ChargedTwice => 2,
         CaseKind::HoldOverdue => 3,
         CaseKind::PoisonEntry => 4,
+        CaseKind::LedgerAhead => 5,
     };
     // Above the random half of an id, where ids of orders differ by the clock only.
     CaseId(order.0 ^ (mark << ORDER_CASE_SHIFT))
@@ -227,12 +256,8 @@ const fn id_of(kind: CaseKind, order: OrderId) -> CaseId {
 /// Where the kind stands in the id of an order's case.
 const ORDER_CASE_SHIFT: u32 = 64;
 
-/// The id of a stream entry's case, the same whoever raises it: its time, as in every id, then a hash of what names
-/// the entry (FNV-1a, which will not change).
+/// The id of a stream entry's case.
 fn id_of_entry(accepted: &Accepted) -> CaseId {
-    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    const TIME_SHIFT: u32 = 80;
     let Accepted { bucket, epoch, entry, .. } = accepted;
     let named = [
         bucket.pool.0,
@@ -241,9 +266,18 @@ fn id_of_entry(accepted: &Accepted) -> CaseId {
         u128::from(entry.millis),
         u128::from(entry.number),
     ];
+    id_of_facts(entry.millis, &named)
+}
+
+/// The id of a case, the same whoever raises it: a time, as in every id, then a hash of what names it (FNV-1a, which
+/// will not change).
+fn id_of_facts(millis: u64, named: &[u128]) -> CaseId {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    const TIME_SHIFT: u32 = 80;
     let bytes = named.iter().flat_map(|part| part.to_be_bytes());
     let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
-    CaseId(u128::from(entry.millis) << TIME_SHIFT | hash & ((1 << TIME_SHIFT) - 1))
+    CaseId(u128::from(millis) << TIME_SHIFT | hash & ((1 << TIME_SHIFT) - 1))
 }
 
 /// A text without control characters.

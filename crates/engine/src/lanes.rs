@@ -4,7 +4,7 @@
 //!
 //! A lane exists while it has work: the last loop that finds its queue empty takes the lane away with it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use tokio::sync::{Notify, oneshot};
 /// room of its own.
 pub(crate) use holdfast_metrics::Class;
 
+use crate::ahead;
 use crate::config::Config;
 use crate::error::Error;
 use crate::ids::IdSource;
@@ -308,11 +309,21 @@ impl Lanes {
     }
 
     /// Commits a batch. Data that cannot be stored, or rows that cannot be read, bisect it, halves in order, until
-    /// the culprit fails alone; every other error fails or retries the part whole.
+    /// the culprit fails alone; every other error fails or retries the part whole. Where a bucket is the culprit, its
+    /// pool is frozen before, once a batch, and what is refused then fails no more.
     async fn commit(&self, batch: Vec<Task>) {
         let mut parts = vec![batch];
+        let mut looked = false;
         while let Some(mut part) = parts.pop() {
             let result = self.commit_part(&mut part).await;
+            if !looked && let Err(holdfast_store::Error::Data(_) | holdfast_store::Error::Corrupt(_)) = result
+            {
+                looked = true;
+                if ahead::freeze(&*self.store, pools_of(&part)).await {
+                    parts.push(part);
+                    continue;
+                }
+            }
             match result {
                 Ok(outcomes) => {
                     self.queues.committed(&outcomes, self.store.now());
@@ -391,10 +402,7 @@ impl Lanes {
     /// What the shelf says of these buckets may be wrong after an unknown outcome.
     fn forget(&self, part: &[Task], error: &holdfast_store::Error) {
         tracing::warn!(%error, commands = part.len(), "a batch was not committed");
-        for task in part {
-            let pools = task.locks.buckets.iter().map(|key| key.pool).chain(task.locks.pools.iter().copied());
-            pools.for_each(|pool| self.shelf.forget(pool));
-        }
+        pools_of(part).into_iter().for_each(|pool| self.shelf.forget(pool));
     }
 
     /// Waits until no lane has work, or until the deadline.
@@ -410,6 +418,14 @@ impl Lanes {
         };
         tokio::time::timeout(deadline, wait).await.map_err(|_| Error::OutcomeUnknown)
     }
+}
+
+/// The pools that tasks lock in.
+fn pools_of(tasks: &[Task]) -> BTreeSet<PoolId> {
+    let locks = tasks.iter().map(|task| &task.locks);
+    locks
+        .flat_map(|locks| locks.buckets.iter().map(|key| key.pool).chain(locks.pools.iter().copied()))
+        .collect()
 }
 
 fn now() -> Instant {

@@ -4,6 +4,7 @@
 //! [`holdfast_store::Store::commit`]; nothing here decides. What the node remembers (catalog, shelf, keys
 //! in flight) may refuse early or choose a bucket; only the authority says yes.
 
+mod ahead;
 mod asking;
 mod cache;
 mod catalog;

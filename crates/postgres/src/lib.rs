@@ -6,6 +6,7 @@
 
 mod acts;
 mod address;
+mod ahead;
 mod alike;
 mod apply;
 mod approvals;

@@ -20,9 +20,9 @@ use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
     Clock, Committed, CreateKey, Credits, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId,
-    KeyRefusal, KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page,
-    PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement,
-    Store, SwitchCampaign, SwitchPool, page_of,
+    KeyRefusal, KeyRow, Lease, LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds,
+    OrderFilter, Page, PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey,
+    Scope, Settlement, Store, SwitchCampaign, SwitchPool, page_of,
 };
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
@@ -37,7 +37,7 @@ use crate::row::{all, first, uuid};
 use crate::sweep::{Swept, sweep};
 use crate::threads::Threads;
 use crate::{
-    acts, approvals, cache, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls,
+    acts, ahead, approvals, cache, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls,
 };
 
 /// Most ledger entries of one order that are explained.
@@ -338,6 +338,10 @@ impl Store for PostgresStore {
     async fn order_position(&self, order: OrderId, version: u32) -> Result<Option<LedgerPosition>, Error> {
         let found = self.inner.read(settlement::order_position(order, version)).await?;
         first(&found, holdfast_store::rows::position)
+    }
+
+    async fn ledgers_ahead(&self, pools: Vec<PoolId>) -> Result<Vec<LedgerAhead>, Error> {
+        self.inner.read(ahead::LedgersAhead(pools)).await
     }
 
     async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error> {

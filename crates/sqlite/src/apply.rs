@@ -12,7 +12,7 @@ use holdfast_store::rows::{integer, write_detail, write_keys, write_lines};
 use rusqlite::{Connection, Params, params};
 
 use crate::codec::bytes;
-use crate::error::Driver;
+use crate::error::{Driver, of_entry};
 use crate::{approvals, cache, cases, catalog, files};
 
 /// Writes every change of a batch.
@@ -244,29 +244,26 @@ fn insert_entry(db: &Connection, entry: &Entry) -> Result<(), Error> {
     let sql = "INSERT INTO ledger (pool, bucket, seq, at, order_id, business_no, action, delta_available, delta_held, \
                delta_sold, settled, from_state, to_state, order_version, source, actor, reason) VALUES (?1, ?2, ?3, \
                ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
-    exactly_one(
-        db,
-        sql,
-        params![
-            bytes(entry.bucket.pool.0),
-            entry.bucket.number,
-            integer(entry.seq)?,
-            entry.at.0,
-            entry.order_id.map(|id| bytes(id.0)),
-            &*entry.business_no,
-            entry.action.as_str(),
-            entry.delta.available,
-            entry.delta.held,
-            entry.delta.sold,
-            integer(entry.settled)?,
-            entry.from_state.map(holdfast_core::order::State::as_str),
-            entry.to_state.map(holdfast_core::order::State::as_str),
-            entry.order_version,
-            &*entry.source,
-            &*entry.actor,
-            &*entry.reason,
-        ],
-    )
+    let written = db.prepare_cached(sql).store()?.execute(params![
+        bytes(entry.bucket.pool.0),
+        entry.bucket.number,
+        integer(entry.seq)?,
+        entry.at.0,
+        entry.order_id.map(|id| bytes(id.0)),
+        &*entry.business_no,
+        entry.action.as_str(),
+        entry.delta.available,
+        entry.delta.held,
+        entry.delta.sold,
+        integer(entry.settled)?,
+        entry.from_state.map(holdfast_core::order::State::as_str),
+        entry.to_state.map(holdfast_core::order::State::as_str),
+        entry.order_version,
+        &*entry.source,
+        &*entry.actor,
+        &*entry.reason,
+    ]);
+    written.map(drop).map_err(|error| of_entry(&error))
 }
 
 fn insert_adjustment(db: &Connection, adjust: &Adjust) -> Result<(), Error> {

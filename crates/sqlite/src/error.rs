@@ -1,7 +1,7 @@
 //! The one place that knows SQLite's codes.
 
 use holdfast_store::Error;
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// What an error of the driver means for a batch that was not committed.
 pub(crate) fn of_driver(error: &rusqlite::Error) -> Error {
@@ -24,6 +24,14 @@ pub(crate) fn of_driver(error: &rusqlite::Error) -> Error {
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Error::Corrupt(text),
         _ => Error::Unavailable(text),
     }
+}
+
+/// What it means for a ledger entry. Where its place is taken, the entry stands beyond the bucket's own sequence: somebody
+/// wrote beside us.
+pub(crate) fn of_entry(error: &rusqlite::Error) -> Error {
+    let is_taken =
+        error.sqlite_error().is_some_and(|code| code.extended_code == ffi::SQLITE_CONSTRAINT_PRIMARYKEY);
+    if is_taken { Error::Corrupt(error.to_string()) } else { of_driver(error) }
 }
 
 /// Whether a failed COMMIT leaves the outcome known: the transaction can still be rolled back.

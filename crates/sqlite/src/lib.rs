@@ -2,6 +2,7 @@
 //! strict tables and constraints that make a negative balance or a doubled key impossible.
 
 mod acts;
+mod ahead;
 mod apply;
 mod approvals;
 mod audit;

@@ -21,9 +21,9 @@ use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
     Clock, Committed, CreateKey, Credits, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId,
-    KeyRefusal, KeyRow, Lease, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page,
-    PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement,
-    Store, SwitchCampaign, SwitchPool, SystemClock,
+    KeyRefusal, KeyRow, Lease, LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds,
+    OrderFilter, Page, PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey,
+    Scope, Settlement, Store, SwitchCampaign, SwitchPool, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -33,7 +33,7 @@ use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
 use crate::{
-    acts, approvals, audit, cache, campaign, cases, catalog, keys, migrate, query, queue, settlement,
+    acts, ahead, approvals, audit, cache, campaign, cases, catalog, keys, migrate, query, queue, settlement,
 };
 
 /// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
@@ -340,6 +340,10 @@ impl Store for SqliteStore {
 
     async fn order_position(&self, order: OrderId, version: u32) -> Result<Option<LedgerPosition>, Error> {
         self.readers.read(move |db| settlement::order_position(db, order, version)).await
+    }
+
+    async fn ledgers_ahead(&self, pools: Vec<PoolId>) -> Result<Vec<LedgerAhead>, Error> {
+        self.readers.read(move |db| ahead::ledgers_ahead(db, &pools)).await
     }
 
     async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error> {

@@ -28,7 +28,8 @@ use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::queue::{Lease, QueuePlace};
 use crate::read::{
-    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
+    CampaignTotals, DueOrder, LedgerAhead, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page,
+    PoolFilter, PoolRow,
 };
 use crate::settlement::Settlement;
 
@@ -278,6 +279,10 @@ pub trait Store: Send + Sync + 'static {
     /// Where the ledger entry stands that carries this version of an order; none if it has none: an order
     /// that was refused at once moved no stock.
     async fn order_position(&self, order: OrderId, version: u32) -> Result<Option<LedgerPosition>, Error>;
+
+    /// Buckets of these pools whose ledgers are ahead of them, ascending: the first
+    /// [`LEDGERS_AHEAD_MAX`](crate::LEDGERS_AHEAD_MAX).
+    async fn ledgers_ahead(&self, pools: Vec<PoolId>) -> Result<Vec<LedgerAhead>, Error>;
 
     /// What became of a campaign's stock, in one view; none if there is no such campaign.
     async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error>;

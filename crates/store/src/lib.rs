@@ -51,8 +51,9 @@ pub use keys::{
 };
 pub use queue::{Lease, QueuePlace};
 pub use read::{
-    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, ExplainOrder, Explained, LedgerFilter, LedgerPosition,
-    ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of, page_of_orders,
+    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, ExplainOrder, Explained, LEDGERS_AHEAD_MAX, LedgerAhead,
+    LedgerFilter, LedgerPosition, ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
+    page_of, page_of_orders,
 };
 pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, SETTLEMENT_POOLS_MAX, Settlement, SettlementSum, SettlementUnits};

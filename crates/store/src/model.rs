@@ -49,8 +49,8 @@ use crate::error::Error;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::queue::{Lease, QueuePlace};
 use crate::read::{
-    CampaignTotals, DueOrder, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
-    page_of, page_of_orders,
+    CampaignTotals, DueOrder, LedgerAhead, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page,
+    PoolFilter, PoolRow, page_of, page_of_orders,
 };
 use crate::settlement::Settlement;
 
@@ -417,6 +417,10 @@ impl Store for ModelStore {
 
     async fn order_position(&self, order: OrderId, version: u32) -> Result<Option<LedgerPosition>, Error> {
         Ok(self.rows().order_position(order, version))
+    }
+
+    async fn ledgers_ahead(&self, pools: Vec<PoolId>) -> Result<Vec<LedgerAhead>, Error> {
+        Ok(self.rows().ledgers_ahead(&pools))
     }
 
     async fn settlement(&self, campaign: CampaignId) -> Result<Option<Settlement>, Error> {

@@ -70,6 +70,21 @@ pub struct PoolRow {
     pub buckets: Vec<Bucket>,
 }
 
+/// Most buckets that are told of at a time when their ledgers are ahead.
+pub const LEDGERS_AHEAD_MAX: usize = 100;
+
+/// A bucket in whose ledger an entry stands beyond the bucket's own sequence. The next entry would meet it: nothing can
+/// be written there until a person has looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerAhead {
+    /// The bucket, as its row says.
+    pub bucket: Bucket,
+    /// The first entry beyond it.
+    pub first: Entry,
+    /// The number of the last one.
+    pub last_seq: u64,
+}
+
 /// How far the ends of open orders may be away, in seconds: the steps of [`OpenEnds`].
 pub const ENDS_WITHIN_SECONDS: [u32; 5] = [0, 60, 300, 900, 3_600];
 

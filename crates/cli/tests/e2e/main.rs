@@ -10,6 +10,7 @@
     reason = "a test may fail"
 )]
 
+mod ahead;
 mod approvals;
 mod backup;
 mod bad_input;

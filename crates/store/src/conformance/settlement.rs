@@ -103,6 +103,8 @@ pub async fn a_settlement_is_what_the_rows_add_up_to(store: Subject, clock: Test
     assert_positions(&store, &read).await;
     let nobody = CampaignId::new("none").expect("a good id");
     assert_eq!(store.settlement(nobody).await.expect("read"), None);
+    let ahead = store.ledgers_ahead(vec![PoolId(1), PoolId(2)]).await;
+    assert_eq!(ahead.expect("read"), [], "every row is as new as its ledger");
     assert_clean(&*store).await;
 }
 

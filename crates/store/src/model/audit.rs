@@ -2,13 +2,28 @@
 
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::campaign::{Campaign, Policy};
+use holdfast_core::id::PoolId;
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Recount;
 use holdfast_core::snapshot::{PaymentClaim, UsageKey};
 
 use super::Rows;
+use crate::read::{LEDGERS_AHEAD_MAX, LedgerAhead};
 
 impl Rows {
+    pub(super) fn ledgers_ahead(&self, pools: &[PoolId]) -> Vec<LedgerAhead> {
+        let buckets = self.buckets.values().filter(|bucket| pools.contains(&bucket.key.pool));
+        let ahead = buckets.filter_map(|bucket| {
+            let of_bucket = self.ledger.range((bucket.key, 0)..=(bucket.key, u64::MAX));
+            let mut beyond =
+                of_bucket.map(|(_, entry)| entry).skip_while(|entry| entry.seq <= bucket.ledger_seq);
+            let first = beyond.next()?;
+            let last_seq = beyond.last().unwrap_or(first).seq;
+            Some(LedgerAhead { bucket: *bucket, first: first.clone(), last_seq })
+        });
+        ahead.take(LEDGERS_AHEAD_MAX).collect()
+    }
+
     pub(super) fn audit(&self) -> Report {
         let mut auditor = Auditor::new();
         self.campaigns.values().for_each(|campaign| auditor.campaign(campaign));

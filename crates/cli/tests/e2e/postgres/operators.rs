@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{authority, without_keys};
+use crate::ahead::{BACK, FORTH, its_pool_is_frozen, mended_it_sells, two_holds};
 use crate::approvals::a_second_person_agrees_before_anything_moves;
 use crate::cancellations::a_campaign_is_cancelled_page_by_page;
 use crate::import_crash::a_file_is_whole_or_not_there;
@@ -51,6 +52,18 @@ async fn one_hold_that_cannot_be_released_stops_no_other_and_becomes_a_case() {
     let mend = "UPDATE orders SET lines = kept.lines FROM kept WHERE orders.id = kept.id AND orders.lines = 'no JSON'";
     authority.sql("shop", mend).await.unwrap();
     authority.sql("shop", "DROP TABLE kept").await.unwrap();
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_whose_ledger_is_ahead_freezes_its_pool_and_becomes_a_case() {
+    let (authority, url) = authority().await;
+    let server = Server::start_at(&url, &without_keys()).await.expect("it starts");
+    let (pool, older) = two_holds(&server.http).await;
+    authority.sql("shop", &format!("{BACK}'{pool}'")).await.unwrap();
+    its_pool_is_frozen(&server.http, &pool, &older).await;
+    authority.sql("shop", &format!("{FORTH}'{pool}'")).await.unwrap();
+    mended_it_sells(&server.http, &pool, &older).await;
     server.finish().await;
 }
 
