@@ -137,14 +137,14 @@ impl Url {
 
 /// Points at which a test build dies.
 #[cfg(feature = "failpoints")]
-fn failpoints() -> Result<Failpoints> {
+pub(crate) fn failpoints() -> Result<Failpoints> {
     let armed = std::env::var("HOLDFAST_FAILPOINTS").unwrap_or_default();
     Failpoints::armed(&armed).map_err(|why| anyhow::anyhow!("HOLDFAST_FAILPOINTS: {why}"))
 }
 
 #[cfg(not(feature = "failpoints"))]
 #[expect(clippy::unnecessary_wraps, reason = "the same signature as in a test build")]
-fn failpoints() -> Result<Failpoints> {
+pub(crate) fn failpoints() -> Result<Failpoints> {
     Ok(Failpoints::default())
 }
 

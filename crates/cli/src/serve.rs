@@ -227,7 +227,9 @@ impl Args {
     fn redis(&self) -> Result<Option<Arc<RedisCache>>> {
         let Some(url) = &self.redis else { return Ok(None) };
         let address = holdfast_redis::Address::parse(url)?;
-        Ok(Some(Arc::new(RedisCache::new(&address, holdfast_redis::Options::default())?)))
+        let failpoints = database::failpoints()?;
+        let options = holdfast_redis::Options { failpoints, ..holdfast_redis::Options::default() };
+        Ok(Some(Arc::new(RedisCache::new(&address, options)?)))
     }
 
     /// Where providers are asked.

@@ -118,8 +118,8 @@ pub struct Snapshot {
     pub since: BTreeMap<(PoolId, Timestamp), Since>,
     /// The caches of buckets that commands land in, turn or empty, as the authority knows them.
     pub caches: BTreeMap<BucketKey, CacheBucket>,
-    /// Landings that are in the ledger.
-    pub landed: BTreeSet<LandingKey>,
+    /// Landings that are in the ledger, with the orders that their entries tell of; none: it was set aside.
+    pub landed: BTreeMap<LandingKey, Option<OrderId>>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
     pub halted: bool,
 }

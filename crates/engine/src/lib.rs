@@ -44,6 +44,8 @@ pub use config::Config;
 pub use engine::Engine;
 pub use error::Error;
 pub use expiry::ExpiryPass;
+/// So that a cache can be told to die at its own points.
+pub use holdfast_store::Failpoints;
 pub use ids::{IdSource, UuidV7};
 pub use landing::LandingPass;
 pub use measure::{Sample, Times};

@@ -33,7 +33,7 @@ crate::label! {
 crate::label! {
     /// Why an epoch was drained.
     Drained as "reason" {
-        /// The pool left the cached path.
+        /// The pool left the cached path, or its campaign is closed.
         NotWanted = "not_wanted",
         /// Another server answers.
         OtherServer = "other_server",

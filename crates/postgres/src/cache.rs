@@ -26,7 +26,7 @@ static CACHES: Sql = Sql::new(
     &[Type::UUID_ARRAY, Type::INT4_ARRAY],
 );
 static LANDED: Sql = Sql::new(
-    "SELECT found.* FROM UNNEST($1, $2, $3) AS wanted (pool, bucket, source), LATERAL (SELECT pool, bucket, source \
+    "SELECT found.* FROM UNNEST($1, $2, $3) AS wanted (pool, bucket, source), LATERAL (SELECT pool, bucket, source, order_id \
      FROM ledger WHERE ledger.pool = wanted.pool AND ledger.bucket = wanted.bucket \
      AND ledger.source = wanted.source AND ledger.settled > 0 LIMIT 1) AS found",
     &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY],

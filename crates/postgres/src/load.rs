@@ -326,7 +326,7 @@ impl<'b> Loader<'b> {
         rows.queue_lengths.extend(all(at(places.queues), length)?);
         let caches = all(at(places.caches), rows::cache_bucket)?.into_iter();
         rows.caches.extend(caches.map(|row| (row.key, row)));
-        rows.landed.extend(all(at(places.landings), rows::landing_key)?);
+        rows.landed.extend(all(at(places.landings), rows::landing)?);
         for pool in all(at(places.addresses), rows::pool)? {
             let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
             rows.pool_addresses.insert(address, pool.id);

@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use holdfast_core::cache::{Accepted, EntryId, Epoch};
 use holdfast_core::id::{OrderId, OrderNo};
 use holdfast_core::stock::BucketKey;
-use holdfast_engine::{Accept, Answer, Applied, Cache, CacheError, Credit, Delivery, Position, Seed};
+use holdfast_engine::{
+    Accept, Answer, Applied, Cache, CacheError, Credit, Delivery, Failpoints, Position, Seed,
+};
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
 use crate::address::Address;
-use crate::codec::{self, Digest, KnownOrder};
+use crate::codec::{self, KnownOrder};
 use crate::connect::Connector;
 use crate::entries::{self, Entry};
 use crate::fault::Fault;
@@ -20,7 +22,7 @@ use crate::keys::{GROUP, Keys};
 use crate::link::Link;
 use crate::replies;
 use crate::scripts::{Call, Scripts};
-use crate::server::Info;
+use crate::server::{Examined, Info};
 use crate::shards::Masters;
 
 /// Greatest number that a script compares exactly.
@@ -31,7 +33,7 @@ const SETTLED_AT_ONCE: usize = 500;
 const CLAIM_STEPS_MAX: usize = 16;
 
 /// How long and how much.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// How long an accept or a look-up may take.
     pub accept: Duration,
@@ -43,6 +45,9 @@ pub struct Options {
     pub calls_max: usize,
     /// Most reads that wait at one server.
     pub readers_max: usize,
+    /// Points at which a test build dies: `cache.after_accept`, `cache.after_deliver`, `cache.before_settle`,
+    /// `cache.after_settle`, `cache.before_seed`.
+    pub failpoints: Failpoints,
 }
 
 impl Default for Options {
@@ -53,6 +58,7 @@ impl Default for Options {
             connect: Duration::from_secs(1),
             calls_max: 1_024,
             readers_max: 64,
+            failpoints: Failpoints::default(),
         }
     }
 }
@@ -72,8 +78,8 @@ impl RedisCache {
         let connector = Connector::new(address.clone(), options.connect, options.calls_max)?;
         Ok(Self {
             instance: address.instance.clone(),
-            options,
             masters: Masters::new(connector, options.calls_max, options.readers_max),
+            options,
             scripts: Scripts::new(),
         })
     }
@@ -211,6 +217,18 @@ impl RedisCache {
         Ok(claimed)
     }
 
+    /// What every master says of itself, for whoever looks before the sale.
+    pub async fn examine_masters(&self) -> Result<Vec<Examined>, CacheError> {
+        let mut examined = Vec::new();
+        for link in self.masters.all(self.soon()).await? {
+            let live = link.live(Instant::now() + self.options.connect).await?;
+            let answer = link.call(&redis::cmd("INFO"), None, self.soon()).await?;
+            let text = replies::text(&answer).ok_or_else(unreadable)?;
+            examined.push(Info::read(text).examined(live.master.node.to_string()));
+        }
+        Ok(examined)
+    }
+
     async fn info(&self, bucket: BucketKey) -> Result<(Arc<Link>, Info), Fault> {
         let keys = self.keys(bucket);
         let link = self.link(&keys).await?;
@@ -237,7 +255,7 @@ impl Cache for RedisCache {
     async fn accept(&self, accept: &Accept) -> Result<Answer, CacheError> {
         exact(&[accept.epoch.0, accept.seen, accept.units])?;
         let deadline = Instant::now() + self.options.accept;
-        let (place, digest) = (&*accept.place, Digest::of(&accept.place));
+        let place = &*accept.place;
         let payload = codec::encode(place, accept.due_at)
             .map_err(|error| CacheError::Unfit(format!("an order is not for it: {error}").into()))?;
         let keys = self.keys(accept.bucket);
@@ -245,13 +263,13 @@ impl Cache for RedisCache {
         let call = call.arg(&place.key.order_no).arg(accept.epoch).arg(accept.seen).arg(accept.units);
         let limit = accept.account_limit.map_or_else(String::new, |limit| limit.min(EXACT_MAX).to_string());
         let call = call.arg(accept.backlog_max.min(EXACT_MAX)).arg(&place.account).arg(limit);
-        let call = call.arg(KnownOrder::tail(place.id, &digest)).arg(payload);
+        let call = call.arg(KnownOrder::tail(place.id)).arg(payload);
         let answer = match self.run(&keys, call, Some(&accept.identity), deadline).await {
             Err(Fault::OtherServer) => return Ok(Answer::WentBack),
             answer => answer?,
         };
-        let answer = replies::answer(&answer, accept.bucket, accept.epoch, accept.units, &digest);
-        answer.ok_or_else(unreadable)
+        self.options.failpoints.hit("cache.after_accept");
+        replies::answer(&answer, accept.bucket, accept.epoch, accept.units).ok_or_else(unreadable)
     }
 
     async fn look_up(
@@ -299,6 +317,9 @@ impl Cache for RedisCache {
             Err(Fault::NoGroup | Fault::NoStream) => Vec::new(),
             entries => entries?,
         };
+        if !entries.is_empty() {
+            self.options.failpoints.hit("cache.after_deliver");
+        }
         Ok(self.deliveries(&keys, entries).await?)
     }
 
@@ -326,11 +347,13 @@ impl Cache for RedisCache {
 
     async fn settle(&self, bucket: BucketKey, settled: &[EntryId]) -> Result<(), CacheError> {
         let keys = self.keys(bucket);
+        self.options.failpoints.hit("cache.before_settle");
         for entries in settled.chunks(SETTLED_AT_ONCE) {
             let call = self.scripts.settle.call(&keys).arg(GROUP);
             let call = entries.iter().fold(call, |call, entry| call.arg(entry));
             self.run(&keys, call, None, self.soon()).await?;
         }
+        self.options.failpoints.hit("cache.after_settle");
         Ok(())
     }
 
@@ -358,6 +381,7 @@ impl Cache for RedisCache {
 
     async fn seed(&self, seed: Seed) -> Result<Applied, CacheError> {
         exact(&[seed.epoch.0, seed.base_available])?;
+        self.options.failpoints.hit("cache.before_seed");
         let keys = self.keys(seed.bucket);
         let call = self.scripts.seed.call(&keys).arg(seed.epoch);
         self.apply(&keys, call.arg(seed.base_seq).arg(seed.base_available).arg(GROUP)).await
@@ -390,7 +414,7 @@ impl Cache for RedisCache {
 
     async fn examine(&self, bucket: BucketKey) -> Result<(), CacheError> {
         let (_, info) = self.info(bucket).await?;
-        match info.fault() {
+        match info.examined(String::new()).fault() {
             None => Ok(()),
             Some(why) => Err(CacheError::Unfit(why.into())),
         }

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use holdfast_core::cache::EntryId;
@@ -17,13 +16,10 @@ use holdfast_core::order::Money;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// The payload's version.
 const VERSION: u8 = 1;
-/// Bytes of a digest: enough that nobody finds two orders of one.
-const DIGEST_BYTES: usize = 16;
 
 #[derive(Serialize, Deserialize)]
 struct Payload<'a> {
@@ -163,62 +159,19 @@ pub(crate) fn decode(text: &str) -> Result<(Place, Timestamp), Unreadable> {
     Ok((place, Timestamp(payload.due_at)))
 }
 
-/// The content that is bound to an order's number: every field but the metadata, as it was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Digest([u8; DIGEST_BYTES]);
-
-impl Digest {
-    pub(crate) fn of(place: &Place) -> Self {
-        let mut hash = Sha256::new();
-        // Each part with its length before it, so that no two contents run together into one.
-        let mut part = |bytes: &[u8]| {
-            hash.update(bytes.len().to_be_bytes());
-            hash.update(bytes);
-        };
-        part(place.account.as_str().as_bytes());
-        part(place.hold_seconds.map(u32::to_be_bytes).as_ref().map_or(&[], |seconds| seconds.as_slice()));
-        if let Some(due) = &place.amount_due {
-            part(&due.amount_minor.to_be_bytes());
-            part(due.currency.as_bytes());
-        } else {
-            part(&[]);
-        }
-        part(&place.lines.len().to_be_bytes());
-        for line in &place.lines {
-            part(line.sku.as_str().as_bytes());
-            part(line.location.as_ref().map_or(&[], |location| location.as_str().as_bytes()));
-            part(&line.quantity.to_be_bytes());
-        }
-        for (name, key) in &place.limit_keys {
-            part(name.as_str().as_bytes());
-            part(&key.0.to_be_bytes());
-        }
-        let mut digest = [0; DIGEST_BYTES];
-        digest.iter_mut().zip(hash.finalize()).for_each(|(to, from)| *to = from);
-        Self(digest)
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// What the cache keeps of an order: `entry number units order digest`.
+/// What the cache keeps of an order: `entry number units order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KnownOrder {
     pub(crate) entry: EntryId,
     pub(crate) number: u64,
     pub(crate) units: u64,
     pub(crate) order: OrderId,
-    pub(crate) digest: Digest,
 }
 
 impl KnownOrder {
     /// The part that the node adds; the script puts the rest before it.
-    pub(crate) fn tail(order: OrderId, digest: &Digest) -> String {
-        format!("{:032x} {digest}", order.0)
+    pub(crate) fn tail(order: OrderId) -> String {
+        format!("{:032x}", order.0)
     }
 
     pub(crate) fn read(text: &str) -> Option<Self> {
@@ -229,7 +182,6 @@ impl KnownOrder {
             number: word()?.parse().ok()?,
             units: word()?.parse().ok()?,
             order: OrderId(u128::from_str_radix(word()?, 16).ok()?),
-            digest: Digest(u128::from_str_radix(word()?, 16).ok()?.to_be_bytes()),
         };
         word().is_none().then_some(known)
     }
@@ -307,34 +259,11 @@ mod tests {
     }
 
     #[test]
-    fn every_field_but_the_metadata_is_content() {
-        let digest = Digest::of(&place());
-        let changed = |change: fn(&mut Place)| {
-            let mut place = place();
-            change(&mut place);
-            Digest::of(&place)
-        };
-        assert_eq!(changed(|place| place.metadata = None), digest);
-        assert_eq!(changed(|place| (place.id, place.route) = (OrderId(1), 1)), digest);
-        for (name, other) in [
-            ("account", changed(|place| place.account = Account::new("b").unwrap())),
-            ("hold", changed(|place| place.hold_seconds = None)),
-            ("amount", changed(|place| place.amount_due = None)),
-            ("lines", changed(|place| place.lines.truncate(1))),
-            ("quantity", changed(|place| place.lines[0].quantity = 2)),
-            ("location", changed(|place| place.lines[0].location = None)),
-            ("keys", changed(|place| place.limit_keys.clear())),
-        ] {
-            assert_ne!(other, digest, "{name}");
-        }
-    }
-
-    #[test]
     fn a_known_order_is_read_as_the_script_writes_it() {
         let place = place();
-        let (entry, digest) = (EntryId { millis: 5, number: 1 }, Digest::of(&place));
-        let text = format!("5-1 9 3 {}", KnownOrder::tail(place.id, &digest));
-        let known = KnownOrder { entry, number: 9, units: 3, order: place.id, digest };
+        let entry = EntryId { millis: 5, number: 1 };
+        let text = format!("5-1 9 3 {}", KnownOrder::tail(place.id));
+        let known = KnownOrder { entry, number: 9, units: 3, order: place.id };
         assert_eq!(KnownOrder::read(&text), Some(known));
         for bad in ["", "5-1 9 3", &text[1..], &format!("{text} 1")] {
             assert_ne!(KnownOrder::read(bad), Some(known), "{bad}");

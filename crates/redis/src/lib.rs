@@ -25,3 +25,4 @@ mod shards;
 
 pub use address::{Address, InvalidAddress};
 pub use cache::{Options, RedisCache};
+pub use server::Examined;

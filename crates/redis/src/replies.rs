@@ -6,7 +6,7 @@ use holdfast_core::stock::BucketKey;
 use holdfast_engine::{Answer, Position};
 use redis::Value;
 
-use crate::codec::{Digest, KnownOrder};
+use crate::codec::KnownOrder;
 
 /// A text, in whichever form the protocol gives it.
 pub(crate) fn text(value: &Value) -> Option<&str> {
@@ -32,16 +32,10 @@ pub(crate) fn accepted(bucket: BucketKey, epoch: Epoch, known: &KnownOrder) -> (
 }
 
 /// The answer to an accept of so many units of a bucket in an epoch; none: it cannot be read.
-pub(crate) fn answer(
-    value: &Value,
-    bucket: BucketKey,
-    epoch: Epoch,
-    units: u64,
-    digest: &Digest,
-) -> Option<Answer> {
+pub(crate) fn answer(value: &Value, bucket: BucketKey, epoch: Epoch, units: u64) -> Option<Answer> {
     let (word, rest) = items(value)?.split_first()?;
     Some(match (text(word)?, rest) {
-        ("accepted", [entry, count, backlog, available]) => Answer::Accepted {
+        ("accepted", [entry, count, backlog]) => Answer::Accepted {
             accepted: Accepted {
                 bucket,
                 epoch,
@@ -50,12 +44,11 @@ pub(crate) fn answer(
                 units,
             },
             backlog: number(backlog)?,
-            available: number(available)?,
         },
         ("known", [at, order, backlog]) => {
             let known = KnownOrder::read(text(order)?)?;
             let (accepted, order) = accepted(bucket, Epoch(number(at)?), &known);
-            Answer::Known { accepted, order, is_same: known.digest == *digest, backlog: number(backlog)? }
+            Answer::Known { accepted, order, backlog: number(backlog)? }
         }
         ("short", [available]) => Answer::Short { available: number(available)? },
         ("account_limit", []) => Answer::AccountLimit,

@@ -37,34 +37,77 @@ impl Info {
         Some(format!("{run}:{replication}").into())
     }
 
-    /// Why it cannot be relied on, if so.
-    pub(crate) fn fault(&self) -> Option<String> {
+    /// What of it matters to what it takes.
+    pub(crate) fn examined(&self, node: String) -> Examined {
         // Valkey says here which Redis it is like.
         let version = self.text("redis_version").unwrap_or_default();
         let major = version.split('.').next().and_then(|major| major.parse().ok());
-        if major.is_none_or(|major: u32| major < VERSION_MIN) {
+        let limit = self.number("maxmemory").filter(|limit| *limit > 0);
+        let failing = ["rdb_last_bgsave_status", "aof_last_write_status", "aof_last_bgrewrite_status"];
+        Examined {
+            node,
+            version: version.to_owned(),
+            is_old: major.is_none_or(|major: u32| major < VERSION_MIN),
+            memory_limit: limit,
+            memory_policy: self.text("maxmemory_policy").unwrap_or_default().to_owned(),
+            memory_used: self.number("used_memory").unwrap_or(0),
+            memory_bound: limit.or_else(|| self.number("total_system_memory")).unwrap_or(0),
+            is_appending: self.text("aof_enabled") == Some("1"),
+            failing: failing.into_iter().find(|name| self.text(name).is_some_and(|status| status != "ok")),
+        }
+    }
+}
+
+/// A master as it says it is, as far as that matters to what it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examined {
+    /// Where it is.
+    pub node: String,
+    /// The version of Redis that it is, or is like.
+    pub version: String,
+    /// Whether that is too old.
+    pub is_old: bool,
+    /// Most bytes that it may use; none: no limit of its own.
+    pub memory_limit: Option<u64>,
+    /// What it does at the limit.
+    pub memory_policy: String,
+    /// Bytes that it uses.
+    pub memory_used: u64,
+    /// Bytes that there are for it: its limit, or the machine's; 0: it does not say.
+    pub memory_bound: u64,
+    /// Whether it has an append-only file.
+    pub is_appending: bool,
+    /// What of its persistence has failed.
+    pub failing: Option<&'static str>,
+}
+
+impl Examined {
+    /// Whether it may evict keys, which is to lose stock.
+    #[must_use]
+    pub fn may_evict(&self) -> bool {
+        self.memory_limit.is_some() && self.memory_policy != "noeviction"
+    }
+
+    /// Whether too little memory is free.
+    #[must_use]
+    pub const fn is_short(&self) -> bool {
+        let least = self.memory_bound / 100 * FREE_PERCENT_MIN;
+        self.memory_bound > 0 && self.memory_used.saturating_add(least) > self.memory_bound
+    }
+
+    /// Why it cannot be relied on, if so.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let Self { version, memory_policy, memory_used, memory_bound, .. } = self;
+        if self.is_old {
             return Some(format!("version {version} is older than {VERSION_MIN}.0"));
         }
-        self.fault_of_memory().or_else(|| self.fault_of_persistence())
-    }
-
-    fn fault_of_memory(&self) -> Option<String> {
-        let limit = self.number("maxmemory").unwrap_or(0);
-        let policy = self.text("maxmemory_policy").unwrap_or_default();
-        if limit > 0 && policy != "noeviction" {
-            return Some(format!("it may evict keys: maxmemory-policy is {policy}, not noeviction"));
+        if self.may_evict() {
+            return Some(format!("it may evict keys: maxmemory-policy is {memory_policy}, not noeviction"));
         }
-        let bound = if limit > 0 { limit } else { self.number("total_system_memory")? };
-        let used = self.number("used_memory")?;
-        let least = bound / 100 * FREE_PERCENT_MIN;
-        let is_short = bound > 0 && used.saturating_add(least) > bound;
-        is_short.then(|| format!("{used} of {bound} bytes of memory are used"))
-    }
-
-    fn fault_of_persistence(&self) -> Option<String> {
-        let failing = ["rdb_last_bgsave_status", "aof_last_write_status", "aof_last_bgrewrite_status"];
-        let failed = failing.into_iter().find(|name| self.text(name).is_some_and(|status| status != "ok"));
-        failed.map(|name| format!("what it takes may not last: {name} is not ok"))
+        if self.is_short() {
+            return Some(format!("{memory_used} of {memory_bound} bytes of memory are used"));
+        }
+        self.failing.map(|name| format!("what it takes may not last: {name} is not ok"))
     }
 }
 
@@ -81,7 +124,11 @@ mod tests {
         let info = Info::read(SOUND);
         assert!(info.is_master());
         assert_eq!(info.identity().as_deref(), Some("aa:bb"));
-        assert_eq!(info.fault(), None, "without a limit nothing is evicted, whatever the policy");
+        assert_eq!(
+            info.examined(String::new()).fault(),
+            None,
+            "without a limit nothing is evicted, whatever the policy"
+        );
     }
 
     #[test]
@@ -94,7 +141,7 @@ mod tests {
             ("bgsave_status:ok", "bgsave_status:err", "rdb_last_bgsave_status"),
             ("write_status:ok", "write_status:err", "aof_last_write_status"),
         ] {
-            let fault = Info::read(&SOUND.replace(sound, faulty)).fault();
+            let fault = Info::read(&SOUND.replace(sound, faulty)).examined(String::new()).fault();
             assert!(fault.as_ref().is_some_and(|fault| fault.contains(why)), "{faulty}: {fault:?}");
         }
         assert!(!Info::read(&SOUND.replace("role:master", "role:slave")).is_master());

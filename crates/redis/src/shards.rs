@@ -1,6 +1,6 @@
 //! The masters of a cache, and which of them keeps a slot.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,6 +58,12 @@ struct Range {
     replicas: Vec<Node>,
 }
 
+impl Seen {
+    fn masters(&self) -> Result<&[Range], Fault> {
+        self.masters.as_deref().map_err(|why| Fault::Unsent(Arc::clone(why)))
+    }
+}
+
 impl Masters {
     pub(crate) fn new(connector: Connector, calls: usize, readers: usize) -> Self {
         let connector = Arc::new(connector);
@@ -88,6 +94,14 @@ impl Masters {
         }
     }
 
+    /// The links to all masters, as far as is known.
+    pub(crate) async fn all(&self, deadline: Instant) -> Result<Vec<Arc<Link>>, Fault> {
+        match self {
+            Self::One(link) => Ok(vec![Arc::clone(link)]),
+            Self::Cluster(cluster) => cluster.all(deadline).await,
+        }
+    }
+
     /// Looks again which master keeps which slot, after one said or seemed not to. Whether there is a new view.
     pub(crate) async fn look_again(&self, deadline: Instant) -> bool {
         match self {
@@ -99,27 +113,43 @@ impl Masters {
 
 impl Cluster {
     async fn of_slot(self: &Arc<Self>, slot: u16, deadline: Instant) -> Result<Arc<Link>, Fault> {
-        let seen = self.seen.borrow().clone();
-        let seen = match seen {
-            Some(seen) if seen.masters.is_ok() => seen,
-            _ => {
-                let seen = self.look(deadline).await;
-                seen.ok_or(Fault::unsent("the Cluster's slots are still being asked for"))?
-            }
-        };
-        let masters = seen.masters.as_ref().map_err(|why| Fault::Unsent(Arc::clone(why)))?;
+        let seen = self.view(deadline).await?;
+        let masters = seen.masters()?;
         let range = masters.iter().find(|range| (range.first..=range.last).contains(&slot));
         let Some(range) = range else {
             self.begin_to_look();
             return Err(Fault::unsent("no master keeps the slot"));
         };
+        Ok(self.link_to(&range.node, masters))
+    }
+
+    async fn all(self: &Arc<Self>, deadline: Instant) -> Result<Vec<Arc<Link>>, Fault> {
+        let seen = self.view(deadline).await?;
+        let masters = seen.masters()?;
+        let nodes: HashSet<&Node> = masters.iter().map(|range| &range.node).collect();
+        Ok(nodes.into_iter().map(|node| self.link_to(node, masters)).collect())
+    }
+
+    /// The view that there is, or the next one if it could not be had.
+    async fn view(self: &Arc<Self>, deadline: Instant) -> Result<Arc<Seen>, Fault> {
+        let seen = self.seen.borrow().clone();
+        match seen {
+            Some(seen) if seen.masters.is_ok() => Ok(seen),
+            _ => {
+                let seen = self.look(deadline).await;
+                seen.ok_or(Fault::unsent("the Cluster's slots are still being asked for"))
+            }
+        }
+    }
+
+    fn link_to(&self, node: &Node, masters: &[Range]) -> Arc<Link> {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|node, _| masters.iter().any(|range| range.node == *node));
-        let link = links.entry(range.node.clone()).or_insert_with(|| {
-            let finder = Finder::Hosts(vec![range.node.clone()]);
+        let link = links.entry(node.clone()).or_insert_with(|| {
+            let finder = Finder::Hosts(vec![node.clone()]);
             Link::new(Arc::clone(&self.connector), finder, self.calls, self.readers)
         });
-        Ok(Arc::clone(link))
+        Arc::clone(link)
     }
 
     /// The next view, or the present one if it was taken just now; none: it does not come in time.

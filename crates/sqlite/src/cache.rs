@@ -1,11 +1,12 @@
 //! Caches of buckets, as the authority knows them.
 
 use holdfast_core::cache::{CacheBucket, LandingKey};
+use holdfast_core::id::OrderId;
 use holdfast_core::ledger::Entry;
 use holdfast_core::snapshot::{CacheChange, Needs, Snapshot};
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
-use holdfast_store::rows::{self, integer};
+use holdfast_store::rows::{self, Row, integer};
 use holdfast_store::{Credits, Error, Page, page_of};
 use rusqlite::{Connection, params};
 
@@ -19,10 +20,11 @@ pub(crate) fn load(db: &Connection, needs: &Needs<'_>, rows: &mut Snapshot) -> R
     for key in &needs.caches {
         rows.caches.extend(find(db, *key)?.map(|row| (row.key, row)));
     }
-    let sql = "SELECT 1 AS one FROM ledger WHERE pool = ?1 AND bucket = ?2 AND source = ?3 AND settled > 0";
+    let sql = "SELECT order_id FROM ledger WHERE pool = ?1 AND bucket = ?2 AND source = ?3 AND settled > 0";
     for key in &needs.landings {
         let named = params![bytes(key.bucket.pool.0), key.bucket.number, &*key.source()];
-        rows.landed.extend(one(db, sql, named, |_| Ok(*key))?);
+        let order = |row: &dyn Row| Ok(row.id("order_id")?.map(OrderId));
+        rows.landed.extend(one(db, sql, named, order)?.map(|order| (*key, order)));
     }
     Ok(())
 }

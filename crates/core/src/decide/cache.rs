@@ -54,10 +54,10 @@ impl Working {
     pub(super) fn land_accepted(&mut self, landing: &Landing) -> Outcome {
         let Landing { place, accepted, .. } = landing;
         let known = self.rows.order_keys.get(&place.key).and_then(|id| self.order(*id));
-        if self.is_settled(accepted) {
-            return match known {
+        if let Some(settled) = self.settled(accepted) {
+            return match known.filter(|order| settled == Some(order.id)) {
                 Some(order) => repeated(place, order, self.campaign(&place.key.campaign).map(|c| &**c)),
-                // It was set aside.
+                // It was set aside, or a cache that went back has used the entry again, for another order.
                 None => Outcome::refused(Refusal::AdmissionLost),
             };
         }
@@ -75,7 +75,7 @@ impl Working {
 
     pub(super) fn set_aside(&mut self, aside: &SetAside) -> Outcome {
         let SetAside { accepted, why } = aside;
-        let is_known = self.is_settled(accepted);
+        let is_known = self.settled(accepted).is_some();
         if !is_known {
             if let Some(outcome) = self.kept_out(accepted) {
                 return outcome;
@@ -101,9 +101,11 @@ impl Working {
         self.rows.caches.get(&bucket).is_some_and(|row| row.state != EpochState::Closed)
     }
 
-    /// Whether its entry is in the ledger. Only under the bucket's lock is absence a fact.
-    fn is_settled(&self, accepted: &Accepted) -> bool {
-        self.rows.buckets.contains_key(&accepted.bucket) && self.rows.landed.contains(&accepted.key())
+    /// Of which order its entry in the ledger tells; none: there is none. Only under the bucket's lock is absence a
+    /// fact.
+    fn settled(&self, accepted: &Accepted) -> Option<Option<OrderId>> {
+        let landed = self.rows.landed.get(&accepted.key()).copied();
+        landed.filter(|_| self.rows.buckets.contains_key(&accepted.bucket))
     }
 
     /// Why it can land no more, or not here; none while entries of its epoch may.
@@ -185,19 +187,19 @@ impl Working {
         let source = accepted.key().source();
         let note = Note { source, settles: Some(settles), ..note(command, step) };
         let order = self.store_event(Some(queued), after, deltas, &note)?;
-        self.note_landed(accepted);
+        self.note_landed(accepted, Some(order.id));
         Ok(order)
     }
 
     /// Writes the one entry of a landing that moves nothing.
     fn settle(&mut self, accepted: &Accepted, note: &Note, business_no: &Arc<str>) -> Result<(), Blocked> {
         self.post(&Deltas::from([(accepted.bucket, Delta::default())]), note, business_no, None)?;
-        self.note_landed(accepted);
+        self.note_landed(accepted, note.settles.as_ref().and_then(|settles| settles.order));
         Ok(())
     }
 
-    fn note_landed(&mut self, accepted: &Accepted) {
-        self.rows.landed.insert(accepted.key());
+    fn note_landed(&mut self, accepted: &Accepted, order: Option<OrderId>) {
+        self.rows.landed.insert(accepted.key(), order);
         let known = self.rows.caches.get(&accepted.bucket);
         if let Some(row) = known.filter(|row| row.landed < accepted.number).cloned() {
             self.store_cache(CacheBucket { landed: accepted.number, ..row });

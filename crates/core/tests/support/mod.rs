@@ -181,8 +181,9 @@ impl Authority {
         let known = |key: &BucketKey| self.caches.get(key).map(|row| (*key, row.clone()));
         snapshot.caches = needs.caches.iter().filter_map(known).collect();
         let settling = self.entries.values().flatten().filter(|entry| entry.settled > 0);
-        let known = settling.filter_map(|entry| LandingKey::of_source(entry.bucket, &entry.source));
-        snapshot.landed = known.filter(|key| needs.landings.contains(key)).collect();
+        let known = settling
+            .filter_map(|entry| Some((LandingKey::of_source(entry.bucket, &entry.source)?, entry.order_id)));
+        snapshot.landed = known.filter(|(key, _)| needs.landings.contains(key)).collect();
         snapshot
     }
 

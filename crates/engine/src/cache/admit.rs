@@ -127,15 +127,17 @@ impl Engine {
         let answer = self.ask(&**cache, &accept).await;
         caches.metrics.answers.of(label(&answer)).inc();
         match answer {
-            Ok(Answer::Accepted { accepted, backlog, .. }) => {
+            Ok(Answer::Accepted { accepted, backlog }) => {
                 caches.note(&accepted, backlog, now);
                 let order = self.keep_accepted(wish.campaign, &accept, accepted, now).await?;
                 Ok(Some(Admission::Accepted(order)))
             }
-            Ok(Answer::Known { accepted, order, backlog, .. }) => {
+            Ok(Answer::Known { accepted, order, backlog }) => {
                 caches.note(&accepted, backlog, now);
                 let ticket = Ticket { accepted, order, key: wish.place.key.clone() };
-                Ok(Some(Admission::Known(self.known_to_cache(&ticket).await?)))
+                // What the cache knows and can never land is the authority's: there the number is free.
+                let order = self.known_to_cache(&ticket).await?;
+                Ok(Some(order.map_or(Admission::Authority, Admission::Known)))
             }
             Ok(Answer::Short { available }) => {
                 let available = u64::try_from(available).unwrap_or(0);
@@ -171,9 +173,9 @@ impl Engine {
         let (accepted, order) = found.ok_or(lost)?;
         let backlog = accepted.number.saturating_sub(self.shared.caches.landed(accept.bucket, accept.epoch));
         Ok(if order == accept.place.id {
-            Answer::Accepted { accepted, backlog, available: 0 }
+            Answer::Accepted { accepted, backlog }
         } else {
-            Answer::Known { accepted, order, is_same: true, backlog }
+            Answer::Known { accepted, order, backlog }
         })
     }
 

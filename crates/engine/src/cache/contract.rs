@@ -45,8 +45,6 @@ pub enum Answer {
         accepted: Accepted,
         /// How many wait in the stream, this one included.
         backlog: u64,
-        /// What the bucket's cache has left.
-        available: i64,
     },
     /// Its number is known in this epoch.
     Known {
@@ -54,9 +52,6 @@ pub enum Answer {
         accepted: Accepted,
         /// The id that it was accepted with.
         order: OrderId,
-        /// Whether its content is the same, field by field as it was sent: a value that is left to the policy
-        /// is not the value that the policy has.
-        is_same: bool,
         /// How many wait in the stream.
         backlog: u64,
     },

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use holdfast_core::cache::{Accepted, CacheBucket, EpochState};
+use holdfast_core::cache::{Accepted, CacheBucket, EpochState, Landing};
 use holdfast_core::decide::accepted_order;
 use holdfast_core::id::{OrderId, OrderKey};
+use holdfast_core::ledger::Entry;
 use holdfast_core::order::{Order, State};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::stock::BucketKey;
@@ -84,11 +85,9 @@ impl Engine {
     /// any more, so what has not landed then is lost for good, whatever the number is used for later.
     async fn fate(&self, ticket: &Ticket) -> Result<Found, Error> {
         let can_land = self.can_land(&ticket.accepted).await?;
-        if self.store().landed(ticket.accepted.key()).await?.is_some() {
+        if let Some(entry) = self.store().landed(ticket.accepted.key()).await? {
             self.shared.caches.waiting.leave(ticket.order);
-            // Its number may have been known by another id. If there is no order, the entry was set aside.
-            let order = self.store().order_by_key(ticket.key.clone()).await?;
-            return Ok(order.map_or(Found::Lost, Found::Order));
+            return Ok(self.landed_as(ticket, &entry).await?.map_or(Found::Lost, Found::Order));
         }
         if !can_land {
             self.shared.caches.waiting.leave(ticket.order);
@@ -99,6 +98,18 @@ impl Engine {
             return Ok(Found::Order(waiting.order));
         }
         self.read_waiting(ticket).await.map(Found::Order)
+    }
+
+    /// The order as which a ticket's entry has landed. Its number may have been known by another id. None: the entry
+    /// was set aside, or has landed as another order: then a cache went back unnoticed and has used it for both, and
+    /// the epoch is given up, since nothing else settles what it took for the second one.
+    async fn landed_as(&self, ticket: &Ticket, entry: &Entry) -> Result<Option<Arc<Order>>, Error> {
+        let Some(id) = entry.order_id else { return Ok(None) };
+        let own = self.store().order(id).await?.filter(|order| order.key == ticket.key);
+        if own.is_none() {
+            self.doubt(ticket.accepted.bucket, ticket.accepted.epoch);
+        }
+        Ok(own)
     }
 
     /// Whether what was accepted there may still land.
@@ -116,10 +127,18 @@ impl Engine {
         let cache = self.shared.caches.cache().ok_or(Error::CacheNotReady)?;
         let accepted = ticket.accepted;
         let entry = cache.entry(accepted.bucket, accepted.entry).await.map_err(|_| Error::CacheNotReady)?;
-        let Some(Delivery::Order(landing)) = entry.filter(|entry| entry.accepted() == accepted) else {
+        let is_own =
+            |landing: &Arc<Landing>| landing.accepted == accepted && landing.place.id == ticket.order;
+        let landing = match entry {
+            Some(Delivery::Order(landing)) => Some(landing).filter(is_own),
+            Some(Delivery::Poison(_)) | None => None,
+        };
+        let Some(landing) = landing else {
             // It has just landed, or is lost and the keeper has not noticed yet.
-            let landed = self.store().landed(accepted.key()).await?.is_some();
-            let order = self.store().order_by_key(ticket.key.clone()).await?.filter(|_| landed);
+            let order = match self.store().landed(accepted.key()).await? {
+                Some(entry) => self.landed_as(ticket, &entry).await?,
+                None => None,
+            };
             return order.ok_or(Error::CacheNotReady);
         };
         let campaign = self.shared.catalog.campaign(self.store(), &ticket.key.campaign).await?;
@@ -130,13 +149,10 @@ impl Engine {
         Ok(order)
     }
 
-    /// The order of a number that a cache knows.
-    pub(super) async fn known_to_cache(&self, ticket: &Ticket) -> Result<Arc<Order>, Error> {
-        match self.fate(ticket).await? {
-            Found::Order(order) => Ok(order),
-            // The cache knows what the authority will never have: its epoch is over, and it does not know yet.
-            Found::Lost | Found::Nothing => Err(Error::CacheNotReady),
-        }
+    /// The order of a number that a cache knows; none: nothing will ever land there. Its epoch is over and the cache
+    /// does not know yet, or its entry was set aside.
+    pub(super) async fn known_to_cache(&self, ticket: &Ticket) -> Result<Option<Arc<Order>>, Error> {
+        Ok(self.fate(ticket).await?.into_order())
     }
 
     /// Where an accepted order stands; none if this node does not know that it waits.
@@ -203,7 +219,9 @@ impl Engine {
             let found = cache.look_up(bucket, row.epoch, &key.order_no).await;
             let Some((accepted, order)) = found.map_err(|_| Error::CacheNotReady)? else { continue };
             let ticket = Ticket { accepted, order, key: key.clone() };
-            return self.known_to_cache(&ticket).await.map(Some);
+            if let Some(order) = self.known_to_cache(&ticket).await? {
+                return Ok(Some(order));
+            }
         }
         Ok(None)
     }

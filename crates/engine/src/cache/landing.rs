@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use holdfast_core::cache::{EntryId, Landing, SetAside};
+use holdfast_core::cache::{Accepted, EntryId, Landing, SetAside};
 use holdfast_core::command::{Command, Outcome};
 use holdfast_core::id::Location;
 use holdfast_core::refusal::Refusal;
@@ -21,8 +21,10 @@ use crate::lanes::{Class, LaneKey};
 
 /// What became of one delivery.
 enum Landed {
-    /// Its result is committed, or it can no longer land: the entry may go.
+    /// Its result is committed: the entry may go.
     Settled(EntryId),
+    /// It can never land: the entry may go.
+    Lost(Accepted),
     /// It waits for a freeze to end, or failed: it is tried again.
     Later(Delivery),
     /// The authority will never take it.
@@ -140,10 +142,11 @@ impl Engine {
 
     /// Lands a batch, and sets aside what never can be.
     async fn land_or_set_aside(&self, bucket: BucketKey, deliveries: Vec<Delivery>) -> Batch {
-        let (mut batch, mut impossible) = (Batch::default(), Vec::new());
+        let (mut batch, mut lost, mut impossible) = (Batch::default(), Vec::new(), Vec::new());
         for landed in self.land_batch(bucket, deliveries).await {
             match landed {
                 Landed::Settled(entry) => batch.settled.push(entry),
+                Landed::Lost(accepted) => lost.push(accepted),
                 Landed::Later(delivery) => batch.held_back.push(delivery),
                 Landed::Impossible(aside) => impossible.push(aside),
             }
@@ -151,7 +154,20 @@ impl Engine {
         for aside in impossible {
             batch.settled.extend(self.set_aside_entry(aside).await);
         }
+        self.doubt_entries_used_again(&lost).await;
+        batch.settled.extend(lost.iter().map(|accepted| accepted.entry));
         batch
+    }
+
+    /// An entry that cannot land because it has landed as another order proves that its cache went back unnoticed: the
+    /// epoch is given up, since nothing else settles what the cache took for the second one.
+    async fn doubt_entries_used_again(&self, lost: &[Accepted]) {
+        for accepted in lost {
+            let landed = self.store().landed(accepted.key()).await;
+            if landed.is_ok_and(|entry| entry.is_some_and(|entry| entry.order_id.is_some())) {
+                return self.doubt(accepted.bucket, accepted.epoch);
+            }
+        }
     }
 
     async fn land_batch(&self, bucket: BucketKey, deliveries: Vec<Delivery>) -> Vec<Landed> {
@@ -212,11 +228,9 @@ impl Engine {
                 self.after_change(&outcome);
                 Landed::Settled(entry)
             }
-            // A repeat of a key, or an epoch that is over. Who waits asks, and is told.
-            Ok(
-                Outcome::Refused { order: Some(_), .. }
-                | Outcome::Refused { refusal: Refusal::AdmissionLost, .. },
-            ) => Landed::Settled(entry),
+            // A repeat of a key. Who waits asks, and is told.
+            Ok(Outcome::Refused { order: Some(_), .. }) => Landed::Settled(entry),
+            Ok(Outcome::Refused { refusal: Refusal::AdmissionLost, .. }) => Landed::Lost(landing.accepted),
             Ok(Outcome::Refused { refusal, .. }) => {
                 let why = Arc::from(format!("{refusal:?}"));
                 Landed::Impossible(SetAside { accepted: landing.accepted, why })

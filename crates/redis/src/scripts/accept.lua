@@ -46,11 +46,10 @@ local entry = redis.call('XADD', KEYS[4], 'NOMKSTREAM', '*',
 if not entry then
   return {'went_back'}
 end
-local left = string.format('%.0f', available - units)
-redis.call('HSET', KEYS[1], 'available', left, 'accepted', number,
+redis.call('HSET', KEYS[1], 'available', string.format('%.0f', available - units), 'accepted', number,
   'accepted_units', string.format('%.0f', accepted_units + units), 'last', entry)
 redis.call('HSET', KEYS[2], order_no, entry .. ' ' .. number .. ' ' .. ARGV[4] .. ' ' .. ARGV[8])
 if had then
   redis.call('HSET', KEYS[3], ARGV[6], string.format('%.0f', had + units))
 end
-return {'accepted', entry, number, backlog + 1, left}
+return {'accepted', entry, number, backlog + 1}

@@ -12,9 +12,9 @@ async fn an_order_is_taken_counted_and_written_in_one_step() {
     let rig = Rig::open(5).await;
     let node = &rig.node;
     let answer = node.accept(&node.order_of(1, 2, "a")).await.unwrap();
-    let Answer::Accepted { accepted, backlog, available } = answer else { panic!("{answer:?}") };
+    let Answer::Accepted { accepted, backlog } = answer else { panic!("{answer:?}") };
     assert_eq!((accepted.bucket, accepted.epoch, accepted.number, accepted.units), (BUCKET, Epoch(1), 1, 2));
-    assert_eq!((backlog, available), (1, 3));
+    assert_eq!(backlog, 1);
 
     let position = node.position().await;
     assert!(position.is_open && position.is_whole());
@@ -40,23 +40,18 @@ async fn a_number_that_is_known_takes_nothing_again() {
     let rig = Rig::open(5).await;
     let node = &rig.node;
     let first = node.take(1).await;
-    // The same again, with an id and metadata of its own; then with other content.
+    // The same again, with an id and metadata of its own; then with other content: who asked compares.
     let mut again = node.order(1);
     let place = Arc::make_mut(&mut again.place);
     (place.id, place.metadata) = (holdfast_core::id::OrderId(99), Some("{}".into()));
-    let known = |is_same| Answer::Known {
-        accepted: first,
-        order: holdfast_core::id::OrderId(1),
-        is_same,
-        backlog: 1,
-    };
-    assert_eq!(node.accept(&again).await, Ok(known(true)));
-    assert_eq!(node.accept(&node.order_of(1, 2, "buyer-1")).await, Ok(known(false)));
+    let known = || Answer::Known { accepted: first, order: holdfast_core::id::OrderId(1), backlog: 1 };
+    assert_eq!(node.accept(&again).await, Ok(known()));
+    assert_eq!(node.accept(&node.order_of(1, 2, "buyer-1")).await, Ok(known()));
     // Known comes before every refusal.
     let refused = Accept { backlog_max: 0, seen: 9, account_limit: Some(0), ..node.order(1) };
-    assert_eq!(node.accept(&refused).await, Ok(known(true)));
+    assert_eq!(node.accept(&refused).await, Ok(known()));
     assert_eq!(node.cache.drain(BUCKET, Epoch(1)).await, Ok(Applied::Done));
-    assert_eq!(node.accept(&again).await, Ok(known(true)));
+    assert_eq!(node.accept(&again).await, Ok(known()));
     node.assert_law(5, 0).await;
 
     let order_no = |number| OrderNo::new(&number_of(number)).unwrap();
@@ -88,7 +83,8 @@ async fn what_is_refused_changes_nothing() {
     }
     // What the node has seen is what the cache is at.
     let accept = Accept { seen: 1, backlog_max: 2, ..limited("a", 1) };
-    assert!(matches!(node.accept(&accept).await, Ok(Answer::Accepted { available: 0, .. })));
+    assert!(matches!(node.accept(&accept).await, Ok(Answer::Accepted { .. })));
+    assert_eq!(node.position().await.available, 0);
 }
 
 #[tokio::test]

@@ -384,6 +384,38 @@ pub async fn landers_race_and_an_epoch_closes(store: Subject, _: TestClock) {
     assert_clean(&*store).await;
 }
 
+/// A cache that went back may use an entry again. Whoever comes second has not landed, whatever becomes of his
+/// number later.
+pub async fn an_entry_lands_for_one_order(store: Subject, _: TestClock) {
+    open_campaign(&*store, Policy::default()).await;
+    open_cached(&*store, 10, 1).await;
+    let lost = Outcome::refused(Refusal::AdmissionLost);
+    let (first, second) = (|| land(1, "ann", 1, 0, 1), || land(2, "bob", 2, 0, 1));
+    let landed = commit(&*store, home(0), vec![first(), second(), first()]).await;
+    assert_eq!(
+        (order_of(&landed[0]).1, &landed[1], order_of(&landed[2]).1),
+        (How::Created, &lost, How::Repeated)
+    );
+    assert_eq!(one(&*store, home(0), second()).await, lost, "nor in a batch of its own");
+    one(&*store, home(0), placed(place(2, "bob", &[(1, 2)]))).await;
+    assert_eq!(one(&*store, home(0), second()).await, lost, "the order of its number came another way");
+    let entry = self::landed(&*store, 0, 1).await;
+    assert_eq!((entry.order_id, entry.settled), (Some(OrderId(1)), 1));
+    // The number comes as an entry of its own, too: that one tells of its order.
+    assert_eq!(order_of(&one(&*store, home(0), land(2, "bob", 2, 0, 2)).await).1, How::Repeated);
+    assert_eq!(self::landed(&*store, 0, 2).await.order_id, Some(OrderId(2)));
+    // What was set aside is no order, also when its number is one.
+    one(
+        &*store,
+        home(0),
+        Command::SetAside(SetAside { accepted: accepted(bucket(1, 0), 1, 3, 1), why: "x".into() }),
+    )
+    .await;
+    assert_eq!(one(&*store, home(0), land(1, "ann", 1, 0, 3)).await, lost);
+    assert_eq!(balances(&*store, 1).await, (7, 3, 0));
+    assert_clean(&*store).await;
+}
+
 /// A restored authority has no cache: what one took of the authority before is nothing to it.
 pub async fn a_new_incarnation_closes_every_epoch(store: Subject, clock: TestClock) {
     open_campaign(&*store, Policy::default()).await;

@@ -106,6 +106,7 @@ macro_rules! conformance_suite {
             a_landing_is_served_elsewhere
             a_closed_epoch_admits_nothing
             a_poison_entry_is_set_aside_once
+            an_entry_lands_for_one_order
             landers_race_and_an_epoch_closes
             a_new_incarnation_closes_every_epoch
             whatever_arrives_in_whatever_order_is_answered_as_the_model_does

@@ -1,6 +1,7 @@
 //! The model's caches.
 
 use holdfast_core::cache::{CacheBucket, EpochState, LandingKey};
+use holdfast_core::id::OrderId;
 use holdfast_core::ledger::Entry;
 use holdfast_core::snapshot::CacheChange;
 use holdfast_core::stock::BucketKey;
@@ -32,10 +33,11 @@ impl Rows {
         of_bucket.find(|(_, entry)| is_of(entry, key)).map(|(_, entry)| entry.clone())
     }
 
-    /// Every landing that is in the ledger.
-    pub(super) fn landings(&self) -> impl Iterator<Item = LandingKey> {
+    /// Every landing that is in the ledger, with its order.
+    pub(super) fn landings(&self) -> impl Iterator<Item = (LandingKey, Option<OrderId>)> {
         let settling = self.ledger.values().filter(|entry| entry.settled > 0);
-        settling.filter_map(|entry| LandingKey::of_source(entry.bucket, &entry.source))
+        settling
+            .filter_map(|entry| Some((LandingKey::of_source(entry.bucket, &entry.source)?, entry.order_id)))
     }
 
     /// What a database would check before it writes.

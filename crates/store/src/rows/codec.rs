@@ -282,10 +282,12 @@ pub fn cache_bucket(row: &dyn Row) -> Result<CacheBucket, Error> {
     })
 }
 
-/// Reads what names a landing.
-pub fn landing_key(row: &dyn Row) -> Result<LandingKey, Error> {
+/// Reads what names a landing, and of which order its entry tells.
+pub fn landing(row: &dyn Row) -> Result<(LandingKey, Option<OrderId>), Error> {
     let bucket = BucketKey { pool: PoolId(number_id(row, "pool")?), number: number(row, "bucket")? };
-    LandingKey::of_source(bucket, text(row, "source")?).ok_or_else(|| corrupt("the source of a landing"))
+    let key = LandingKey::of_source(bucket, text(row, "source")?);
+    let key = key.ok_or_else(|| corrupt("the source of a landing"))?;
+    Ok((key, row.id("order_id")?.map(OrderId)))
 }
 
 /// Reads what entries credit.

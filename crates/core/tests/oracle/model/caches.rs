@@ -28,8 +28,8 @@ impl Phase {
 pub(crate) struct Caches {
     /// Epoch, phase and server of each bucket that has one.
     pub(crate) epochs: BTreeMap<u32, (u64, Phase, u8)>,
-    /// Units that each landing has settled, by bucket, epoch and entry.
-    pub(crate) settled: BTreeMap<(u32, u64, u64), u64>,
+    /// Units that each landing has settled and its order, by bucket, epoch and entry.
+    pub(crate) settled: BTreeMap<(u32, u64, u64), (u64, Option<u32>)>,
     /// Entries of which a person was told.
     pub(crate) poisons: BTreeSet<(u32, u64, u64)>,
 }
@@ -38,7 +38,7 @@ impl Caches {
     /// Units that the landings of an epoch have settled.
     pub(crate) fn units(&self, bucket: u32, epoch: u64) -> u64 {
         let of_epoch = self.settled.range((bucket, epoch, 0)..=(bucket, epoch, u64::MAX));
-        of_epoch.map(|(_, units)| units).sum()
+        of_epoch.map(|(_, (units, _))| units).sum()
     }
 
     fn lands(&self, at: &Accepted) -> bool {
@@ -89,14 +89,15 @@ impl Model {
 
     pub(crate) fn land_accepted(&mut self, step: &PlaceStep, at: &Accepted, due: i64) -> Answer {
         let known = self.orders.get(&step.order).map(|order| (order.state, self.place_again(step, order)));
-        if self.caches.settled.contains_key(&at.key()) {
-            return known.map_or(refused("admission_lost"), |(_, answer)| answer);
+        if let Some((_, settled)) = self.caches.settled.get(&at.key()) {
+            let own = known.filter(|_| *settled == Some(step.order));
+            return own.map_or(refused("admission_lost"), |(_, answer)| answer);
         }
         if !self.caches.lands(at) {
             return refused("admission_lost");
         }
         if let Some((state, answer)) = known {
-            self.caches.settled.insert(at.key(), at.units);
+            self.caches.settled.insert(at.key(), (at.units, Some(step.order)));
             if answer == "refused order_mismatch" && matches!(state, St::Held | St::InReview | St::Sold) {
                 self.cases.insert((step.order, "order_mismatch"));
             }
@@ -118,7 +119,7 @@ impl Model {
         if refusal == Some("frozen") {
             return say("not due");
         }
-        self.caches.settled.insert(at.key(), at.units);
+        self.caches.settled.insert(at.key(), (at.units, Some(step.order)));
         self.orders.insert(step.order, order);
         match refusal {
             Some(code) => self.fail_queued(step.order, code),
@@ -134,7 +135,7 @@ impl Model {
         if !self.caches.lands(at) {
             return refused("admission_lost");
         }
-        self.caches.settled.insert(at.key(), at.units);
+        self.caches.settled.insert(at.key(), (at.units, None));
         self.caches.poisons.insert(at.key());
         self.caches.told(at.bucket, true)
     }
