@@ -1,5 +1,6 @@
 //! `holdfast doctor`: what is unsafe here, told before the sale.
 
+mod cache;
 mod machine;
 mod server;
 mod stored;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use crate::database;
 use crate::output::{self, Format};
 
-/// Name what is unsafe about a database and the machine that it is on
+/// Name what is unsafe about a database, the machine that it is on, and the Redis of the cached path
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "It changes nothing but a small file that it flushes 50 times beside a SQLite database and \
@@ -31,6 +32,9 @@ pub(crate) struct Args {
         value_name = "URL"
     )]
     database: String,
+    /// Redis or Valkey, if the server has one for pools on the cached path
+    #[arg(long, env = "HOLDFAST_REDIS", hide_env_values = true, value_name = "URL")]
+    redis: Option<String>,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -82,10 +86,14 @@ struct Diagnosis {
 /// Looks, prints, and says by the exit status whether it is safe.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let url = database::Url::parse(&args.database)?;
-    let findings = match url.clone() {
+    let redis = args.redis.as_deref().map(holdfast_redis::Address::parse).transpose()?;
+    let mut findings = match url.clone() {
         database::Url::Sqlite(path) => tokio::task::spawn_blocking(move || of_file(&path)).await?,
         database::Url::Postgres(address) => server::findings(&address).await,
     };
+    if let Some(redis) = redis {
+        findings.extend(cache::findings(&redis).await);
+    }
     let diagnosis = Diagnosis::new(shown(&url), findings);
     match args.format {
         Format::Json => output::print_json(&diagnosis)?,

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use holdfast_testkit::Redis;
 use serde_json::Value;
 use tokio::net::UnixDatagram;
 
@@ -52,6 +53,34 @@ async fn the_doctor_examines_a_database_beside_its_server() {
     let shown = run(&["doctor", "--database", &url(&database)]).await;
     assert!(String::from_utf8_lossy(&shown.stdout).ends_with("do not sell like this\n"));
     server.finish().await;
+}
+
+#[tokio::test]
+async fn the_doctor_examines_the_redis_of_the_cached_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = url(&directory.path().join("new.db"));
+    let redis = Redis::start().await.unwrap();
+    let diagnosis = async || {
+        let output =
+            run(&["doctor", "--database", &database, "--redis", &redis.url(), "--format", "json"]).await;
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let sound = diagnosis().await;
+    for check in ["redis", "redis_eviction", "redis_memory", "redis_persistence"] {
+        assert_eq!(finding(&sound, check)["level"], "ok", "{sound:#}");
+    }
+    for (name, value) in [("maxmemory", "900mb"), ("maxmemory-policy", "allkeys-lru")] {
+        redis.command(&["CONFIG", "SET", name, value]).await.unwrap();
+    }
+    let evicting = diagnosis().await;
+    assert_eq!(finding(&evicting, "redis_eviction")["level"], "unsafe", "{evicting:#}");
+    redis.kill().unwrap();
+    let gone = diagnosis().await;
+    assert_eq!(
+        (&gone["ok"], &finding(&gone, "redis")["level"]),
+        (&false.into(), &"unsafe".into()),
+        "{gone:#}"
+    );
 }
 
 #[tokio::test]

@@ -210,6 +210,10 @@ impl Engine {
             let uncredited = self.credit(cache, row, position, memory).await?;
             is_credited = uncredited < u64::from(self.shared.config.credit_entries_max);
             memory.shown.show(Figures::of(position, uncredited, lawful));
+        } else if row.as_ref().is_some_and(|row| row.state != EpochState::Closed) {
+            memory.shown.show_silence();
+        } else {
+            memory.shown.show_nothing();
         }
         let is_cached = self.is_cached(bucket).await?;
         let has_none = row.as_ref().is_none_or(|row| row.state == EpochState::Closed);

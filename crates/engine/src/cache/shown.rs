@@ -56,6 +56,16 @@ impl Shown {
         step(&metrics.uncredited, before.uncredited, figures.uncredited);
         step(&metrics.unlawful, before.unlawful, figures.unlawful);
     }
+
+    /// The cache does not say where it stands: it is not known to accept, and the rest is as it was.
+    pub(super) fn show_silence(&mut self) {
+        self.show(Figures { is_open: false, ..self.figures });
+    }
+
+    /// There is no epoch that anything could land in.
+    pub(super) fn show_nothing(&mut self) {
+        self.show(Figures::default());
+    }
 }
 
 impl Drop for Shown {
