@@ -59,7 +59,8 @@ pub(super) struct Shop {
     pub(super) redis: Arc<Redis>,
     pub(super) pool: String,
     pub(super) start: Start,
-    _authority: Option<Database>,
+    /// What the nodes share, if the shop made it.
+    pub(super) database: Option<Arc<Database>>,
 }
 
 impl Shop {
@@ -74,7 +75,7 @@ impl Shop {
             Authority::TwoNodes => {
                 let database = Database::shared().await.unwrap();
                 let mut shop = Self::open_at(Some(&database.url()), sale, redis).await;
-                shop._authority = Some(database);
+                shop.database = Some(Arc::new(database));
                 shop
             }
         }
@@ -105,7 +106,7 @@ impl Shop {
         let pool = http.post("/v1/pools", &body).await;
         assert_eq!((pool.status, &pool.body["path"]), (201, &json!("cached")), "{pool:?}");
         let pool = pool.text("id");
-        let shop = Self { nodes, http, redis, pool, start, _authority: None };
+        let shop = Self { nodes, http, redis, pool, start, database: None };
         shop.accepts().await;
         shop
     }
@@ -289,8 +290,13 @@ impl Crowd {
     /// Waits until so many more were told something.
     pub(super) async fn hears(&self, more: usize) {
         let until = self.buyers.count() + more;
-        self.buyers.paused_at.send_replace(until + AHEAD_MAX);
+        self.may_hear(more + AHEAD_MAX);
         wait_until("answers", async || (self.buyers.count() >= until).then_some(())).await;
+    }
+
+    /// Lets so many more be told something, before it pauses.
+    pub(super) fn may_hear(&self, more: usize) {
+        self.buyers.paused_at.send_replace(self.buyers.count() + more);
     }
 
     /// Lets everybody finish.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use holdfast_testkit::Postgres;
 use tokio::task::JoinSet;
 
-use crate::support::{History, Http, Load, Server, Start, wait_until};
+use crate::support::{History, Http, Load, Server, Start, extent, last, outage, rounds, wait_until};
 
 /// Clients at work in each test.
 const CLIENTS: usize = 16;
@@ -26,26 +26,6 @@ const CLIENTS: usize = 16;
 const PROGRESS: u64 = 100;
 /// How long the server may take to sell again once its authority is back.
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
-
-/// How often or how long something is done: short, unless an environment variable asks for more.
-fn extent(variable: &str, short: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(short)
-}
-
-/// How many times a fault comes: `HOLDFAST_FAULT_ROUNDS=60` is for a night.
-fn rounds() -> u64 {
-    extent("HOLDFAST_FAULT_ROUNDS", 2)
-}
-
-/// How long a fault lasts: `HOLDFAST_FAULT_SECONDS=60` is longer than every deadline.
-fn outage() -> Duration {
-    Duration::from_secs(extent("HOLDFAST_FAULT_SECONDS", 4))
-}
-
-/// Lets a fault last. Its length is what is tested; nothing is assumed to have happened by its end.
-async fn last(length: Duration) {
-    let _ = tokio::time::timeout(length, std::future::pending::<()>()).await;
-}
 
 fn without_keys() -> Start {
     Start { arguments: vec!["--auth".into(), "off".into()], ..Start::default() }

@@ -1,5 +1,6 @@
 //! A server of one's own, and a client that shows raw answers.
 
+mod extent;
 mod history;
 mod http;
 mod load;
@@ -7,6 +8,7 @@ mod problem;
 mod raw;
 mod server;
 
+pub(crate) use extent::{extent, last, outage, rounds};
 pub(crate) use history::{History, pages};
 pub(crate) use http::{Answer, Http, LEARNT_WITHIN};
 pub(crate) use load::Load;

@@ -120,6 +120,11 @@ impl Server {
         self.child.wait().await.unwrap();
     }
 
+    /// Whether it has died by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for a server that dies by itself.
     pub(crate) async fn wait(&mut self) -> ExitStatus {
         tokio::time::timeout(DEADLINE, self.child.wait()).await.expect("it dies by itself").unwrap()
