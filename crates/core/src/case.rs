@@ -20,6 +20,8 @@ pub enum CaseKind {
     OrderMismatch,
     /// A payment succeeded for an order that was paid before.
     ChargedTwice,
+    /// A payment of an order that has ended is under review: it was not applied, and may have to go back.
+    PaymentUnderReview,
     /// A hold whose time is over cannot be ended: its rows contradict each other.
     HoldOverdue,
     /// What a cache accepted cannot be read or landed: its units are settled, its buyer has no order.
@@ -47,7 +49,7 @@ pub enum CaseAction {
 spelled! {
     CaseKind {
         Incarnation = "incarnation", OrderMismatch = "order_mismatch", ChargedTwice = "charged_twice",
-        HoldOverdue = "hold_overdue", PoisonEntry = "poison_entry", LedgerAhead = "ledger_ahead",
+        PaymentUnderReview = "payment_under_review", HoldOverdue = "hold_overdue", PoisonEntry = "poison_entry", LedgerAhead = "ledger_ahead",
     }
     CaseState { Open = "open", Resolved = "resolved" }
     CaseAction { Acknowledge = "acknowledge" }
@@ -60,6 +62,7 @@ impl CaseKind {
             Self::Incarnation => true,
             Self::OrderMismatch
             | Self::ChargedTwice
+            | Self::PaymentUnderReview
             | Self::HoldOverdue
             | Self::PoisonEntry
             | Self::LedgerAhead => false,
@@ -72,6 +75,7 @@ impl CaseKind {
             Self::Incarnation
             | Self::OrderMismatch
             | Self::ChargedTwice
+            | Self::PaymentUnderReview
             | Self::HoldOverdue
             | Self::PoisonEntry
             | Self::LedgerAhead => CaseAction::Acknowledge,
@@ -85,6 +89,7 @@ impl CaseKind {
                 Self::Incarnation
                 | Self::OrderMismatch
                 | Self::ChargedTwice
+                | Self::PaymentUnderReview
                 | Self::HoldOverdue
                 | Self::PoisonEntry
                 | Self::LedgerAhead,
@@ -150,6 +155,23 @@ impl Case {
             more += &format!(r#","amount_minor":{amount},"currency":{}"#, quoted(currency));
         }
         Self::of_order(CaseKind::ChargedTwice, order, &more, at)
+    }
+
+    /// The case of an order that has ended with payments that nobody judged.
+    pub fn payment_under_review(order: &Order, at: Timestamp) -> Self {
+        let reviewed = order.payments.iter().filter(|payment| payment.is_under_review());
+        let payments: Vec<String> = reviewed
+            .map(|payment| {
+                let (provider, id) = (&payment.notice.provider, &payment.notice.payment_id);
+                format!(
+                    r#"{{"provider":{},"payment_id":{}}}"#,
+                    quoted(provider.as_str()),
+                    quoted(id.as_str())
+                )
+            })
+            .collect();
+        let more = format!(r#","payments":[{}]"#, payments.join(","));
+        Self::of_order(CaseKind::PaymentUnderReview, order, &more, at)
     }
 
     /// The case of an order that cannot be ended though its time is over. Its row may not be readable, so only what
@@ -248,6 +270,7 @@ const fn id_of(kind: CaseKind, order: OrderId) -> CaseId {
         CaseKind::HoldOverdue => 3,
         CaseKind::PoisonEntry => 4,
         CaseKind::LedgerAhead => 5,
+        CaseKind::PaymentUnderReview => 6,
     };
     // Above the random half of an id, where ids of orders differ by the clock only.
     CaseId(order.0 ^ (mark << ORDER_CASE_SHIFT))

@@ -237,12 +237,19 @@ pub struct Payment {
     pub order_version: u32,
     /// What became of it.
     pub disposition: Disposition,
+    /// Whether the payment had succeeded on another order before: it is no money of this one.
+    pub elsewhere: bool,
 }
 
 impl Payment {
     /// Whether it says that money came.
     pub fn succeeded(&self) -> bool {
         self.notice.outcome == PaymentOutcome::Succeeded
+    }
+
+    /// Whether it says so, and a person must judge.
+    pub fn is_under_review(&self) -> bool {
+        self.succeeded() && self.disposition == Disposition::Review
     }
 }
 
@@ -399,6 +406,19 @@ impl Order {
     /// Whether any success is recorded.
     pub fn has_success(&self) -> bool {
         self.successes().next().is_some()
+    }
+
+    /// Whether a success paid for it. What is under review or goes back did not.
+    pub fn is_paid(&self) -> bool {
+        let pays = |payment: &Payment| match payment.disposition {
+            Disposition::Applied | Disposition::Retaken => true,
+            Disposition::Duplicate
+            | Disposition::Parked
+            | Disposition::RefundDue
+            | Disposition::Review
+            | Disposition::Ignored => false,
+        };
+        self.successes().any(pays)
     }
 
     /// The successes that are not repeats of another one: at landing the parked one is taken out and

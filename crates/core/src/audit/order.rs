@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::id::Sku;
 use crate::invariant::Invariant;
 use crate::ledger::{Action, Entry};
-use crate::order::{Disposition, Line, Order, State};
+use crate::order::{Disposition, Line, Order, Payment, State};
 use crate::stock::BucketKey;
 use crate::table::{TABLE, Then};
 
@@ -136,7 +136,8 @@ impl Auditor {
         }
     }
 
-    /// INV12: every success has one disposition that is one for a success, at most one pays for the order.
+    /// INV12: every success has one disposition that is one for a success, and those that pay for the order pay no more
+    /// than is due, unless it is one alone.
     pub(super) fn order_payments(&mut self, order: &Order) {
         let mut paying: u64 = 0;
         for payment in &order.payments {
@@ -164,15 +165,30 @@ impl Auditor {
                 );
             }
         }
-        if paying > 1 {
+        if paying > 1 && !is_within_due(order) {
             self.breach(
                 Invariant::PaymentsAccounted,
                 format!("order {}", order.id),
-                "at most one payment applied",
+                "one payment applied, or some that together are no more than is due",
                 paying,
             );
         }
     }
+}
+
+/// Whether what pays for the order together is no more than is due.
+fn is_within_due(order: &Order) -> bool {
+    let pays = |payment: &&Payment| {
+        payment.succeeded() && matches!(payment.disposition, Disposition::Applied | Disposition::Retaken)
+    };
+    order.amount_due.as_ref().is_some_and(|due| {
+        let amount = |payment: &Payment| {
+            let is_of_due = payment.notice.currency.as_ref() == Some(&due.currency);
+            payment.notice.amount_minor.filter(|_| is_of_due).map(i128::from)
+        };
+        let sum: Option<i128> = order.payments.iter().filter(pays).map(amount).sum();
+        sum.is_some_and(|sum| sum <= i128::from(due.amount_minor))
+    })
 }
 
 /// Whether some row of the table leads from one state to the other. A released order is sold again only

@@ -8,7 +8,7 @@ use crate::command::{Keep, OrderAction, OrderCommand};
 use crate::id::{AttemptId, PaymentId, Provider};
 use crate::ledger::Action;
 use crate::order::{
-    Allocation, Attempt, Disposition, Line, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome,
+    Allocation, Attempt, Disposition, Line, Money, Notice, ORDER_RECORDS_MAX, Order, Payment, PaymentOutcome,
     Reason, Refund, RefundDue, RefundMade, Shortage, State,
 };
 use crate::refusal::Refusal;
@@ -111,10 +111,42 @@ pub(super) fn is_success_of(kept: &Payment, payment: &PaymentId) -> bool {
     kept.notice.outcome == PaymentOutcome::Succeeded && kept.notice.payment_id == *payment
 }
 
-/// Whether money of this payment still has to go back; of any, where none is named.
+/// Whether money of a named payment still has to go back; of any, where none is named. Where an order has ended, a
+/// person may also have sent back what was under review.
 pub(super) fn is_due(order: &Order, named: &[PaymentId]) -> bool {
     let due = order.refund_due.iter().flat_map(|due| &due.payments);
     due.map(|(_, id)| id).any(|id| named.is_empty() || named.contains(id))
+        || (has_ended(order.state)
+            && order.payments.iter().any(|p| p.is_under_review() && named.contains(&p.notice.payment_id)))
+}
+
+/// Whether no time and no decision about its stock is waited for: nobody looks at its payments any more.
+pub(super) const fn has_ended(state: State) -> bool {
+    match state {
+        State::Queued | State::Held | State::InReview => false,
+        State::Sold | State::Refunded | State::Released | State::Failed => true,
+    }
+}
+
+/// An operator says that the order is paid: by the first of the payments that were made for it, and by further ones as
+/// long as together they are no more than is due. What more was paid must go back.
+pub(super) fn apply_reviewed(order: &mut Order) {
+    let due = order.amount_due.clone();
+    let (mut is_first, mut paid) = (true, 0_i64);
+    for payment in &mut order.payments {
+        if !payment.is_under_review() || payment.elsewhere {
+            continue;
+        }
+        let is_of = |due: &&Money| payment.notice.currency.as_ref() == Some(&due.currency);
+        let sum = payment.notice.amount_minor.map(|amount| paid.saturating_add(amount));
+        let fits = due.as_ref().filter(is_of).zip(sum).is_some_and(|(due, sum)| sum <= due.amount_minor);
+        if is_first || fits {
+            payment.disposition = Disposition::Applied;
+            // Of one that cannot be compared nobody knows what is missing: nothing more is applied.
+            paid = if fits { sum.unwrap_or(i64::MAX) } else { i64::MAX };
+        }
+        is_first = false;
+    }
 }
 
 pub(super) fn refusal_of(code: Code, order: &Order) -> Refusal {
@@ -128,7 +160,9 @@ pub(super) fn refusal_of(code: Code, order: &Order) -> Refusal {
         Code::AlreadyRefunded => Refusal::AlreadyRefunded,
         Code::AlreadyFailed if order.reason == Some(Reason::Cancelled) => Refusal::Cancelled,
         Code::AlreadyFailed => Refusal::AlreadyFailed,
-        Code::NothingDue => Refusal::Conflict("no refund is due on this order"),
+        Code::NothingDue => {
+            Refusal::Conflict("nothing of this order, or of the named payments, is due to be sent back")
+        }
         Code::SoldOut => Refusal::SoldOut(Shortage { line: 1, requested: 0, available: 0 }),
         Code::Frozen => Refusal::Frozen,
     }
@@ -266,8 +300,12 @@ pub(super) fn set_due(after: &mut Order, before: &Order, policy: &Policy, now: T
     after.due_at = match after.state {
         State::Held => after.hold_ends_at.map(|end| policy.release_at(end)),
         State::InReview if before.state == State::InReview => before.due_at,
+        // A review gives time and never takes any: the hold was promised until its end.
         State::InReview => match policy.review_end {
-            ReviewEnd::Release => Some(now.plus_seconds(policy.review_seconds)),
+            ReviewEnd::Release => {
+                let ends = now.plus_seconds(policy.review_seconds);
+                after.hold_ends_at.map(|end| policy.release_at(end).max(ends)).or(Some(ends))
+            }
             ReviewEnd::Person => None,
         },
         State::Queued => before.due_at,
@@ -276,7 +314,7 @@ pub(super) fn set_due(after: &mut Order, before: &Order, policy: &Policy, now: T
 }
 
 /// Sets or clears the flag *refund due* with its payments.
-pub(super) fn mark(after: &mut Order, before: &Order, command: &OrderCommand, mark: Mark, now: Timestamp) {
+pub(super) fn mark(after: &mut Order, command: &OrderCommand, mark: Mark, now: Timestamp) {
     let mut due: Vec<(Provider, PaymentId)> = Vec::new();
     match mark {
         Mark::No => {}
@@ -287,10 +325,10 @@ pub(super) fn mark(after: &mut Order, before: &Order, command: &OrderCommand, ma
         }
         Mark::Recorded => {
             for payment in &mut after.payments {
-                // On a queued order only what paid another one is under review: no money to give back.
+                // What paid another order is no money to give back.
                 let waits = match payment.disposition {
                     Disposition::Parked => true,
-                    Disposition::Review => before.state != State::Queued,
+                    Disposition::Review => !payment.elsewhere,
                     Disposition::Applied
                     | Disposition::Duplicate
                     | Disposition::Retaken
@@ -310,6 +348,11 @@ pub(super) fn mark(after: &mut Order, before: &Order, command: &OrderCommand, ma
                     known
                 });
                 after.refund_due = rest.filter(|known| !known.payments.is_empty());
+                for payment in &mut after.payments {
+                    if payment.is_under_review() && cleared.contains(&payment.notice.payment_id) {
+                        payment.disposition = Disposition::RefundDue;
+                    }
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::campaign::Policy;
 use crate::command::{Keep, OrderAction, OrderCommand};
-use crate::order::{Disposition, Line, Notice, Order, Refund, State};
+use crate::order::{Attempt, Line, Notice, Order, Payment, Refund, State};
 use crate::table::{Facts, Landing, Phase, Retake, Trigger};
 use crate::time::Timestamp;
 
@@ -45,6 +45,7 @@ impl Working {
             paid_at_doubtful: notice.is_some_and(|n| paid_at_doubtful(order, n, policy, self.now)),
             paid_in_time: notice.is_some_and(|n| paid_in_time(order, n, policy)),
             has_success: order.has_success(),
+            is_paid: order.is_paid(),
             payment_under_review,
             no_other_attempt: notice.is_none_or(|n| !leaves_open_attempt(order, n)),
             attempt_open: order.has_open_attempt(),
@@ -79,7 +80,7 @@ impl Working {
     }
 
     /// Whether the payment succeeded on another order.
-    fn paid_elsewhere(&self, order: &Order, notice: &Notice) -> bool {
+    pub(super) fn paid_elsewhere(&self, order: &Order, notice: &Notice) -> bool {
         let payment = (notice.provider.clone(), notice.payment_id.clone());
         self.rows.claims.get(&payment).is_some_and(|id| *id != order.id)
     }
@@ -172,14 +173,17 @@ fn paid_in_time(order: &Order, notice: &Notice, policy: &Policy) -> bool {
 
 /// Whether a success was recorded that a person must judge.
 fn under_review(order: &Order) -> bool {
-    order.payments.iter().any(|p| p.succeeded() && p.disposition == Disposition::Review)
+    order.payments.iter().any(Payment::is_under_review)
 }
 
 /// Which open attempt a notice concerns: the named one, else the only open one of its provider.
 pub(super) fn concerned_attempt(order: &Order, notice: &Notice) -> Option<usize> {
     let mut open = order.attempts.iter().enumerate().filter(|(_, attempt)| attempt.open);
     match &notice.attempt_id {
-        Some(id) => open.find(|(_, attempt)| attempt.attempt_id == *id).map(|(index, _)| index),
+        Some(id) => {
+            let is_it = |attempt: &Attempt| attempt.attempt_id == *id && attempt.provider == notice.provider;
+            open.find(|(_, attempt)| is_it(attempt)).map(|(index, _)| index)
+        }
         None => {
             let (index, _) = open.find(|(_, attempt)| attempt.provider == notice.provider)?;
             open.all(|(_, attempt)| attempt.provider != notice.provider).then_some(index)

@@ -13,11 +13,11 @@ use crate::order::{
 use crate::refusal::Refusal;
 use crate::snapshot::{PaymentClaim, PaymentRow};
 use crate::stock::Delta;
-use crate::table::{Facts, Mark, Stock, Then, rule_for};
+use crate::table::{Facts, Mark, Stock, Then, Trigger, rule_for};
 
 use super::effects::{
-    Step, add_standing, begin_attempt, check_content, is_due, is_success_of, mark, note, notice_mismatch,
-    reduce, refund_mismatch, refusal_of, restocks, set_due, set_reason, take_refund,
+    Step, add_standing, apply_reviewed, begin_attempt, check_content, has_ended, is_due, is_success_of, mark,
+    note, notice_mismatch, reduce, refund_mismatch, refusal_of, restocks, set_due, set_reason, take_refund,
 };
 use super::facts::concerned_attempt;
 use super::serve::Asker;
@@ -146,6 +146,7 @@ impl Working {
         {
             self.keep_notice(&mut after, notice, disposition);
             let order = self.store_silently(order, after);
+            self.mind_review(&order, command);
             return Outcome::Order { order, how: How::Changed, disposition: Some(disposition) };
         }
         // Past the limit a notice that changes nothing is answered and not kept.
@@ -153,11 +154,13 @@ impl Working {
     }
 
     fn keep_notice(&mut self, order: &mut Order, notice: &Notice, disposition: Disposition) {
+        let elsewhere = notice.outcome == PaymentOutcome::Succeeded && self.paid_elsewhere(order, notice);
         order.payments.push(Payment {
             notice: notice.clone(),
             received_at: self.now,
             order_version: order.version,
             disposition,
+            elsewhere,
         });
         let event = (notice.provider.clone(), notice.event_id.clone());
         self.rows.events.insert(event, order.id);
@@ -211,11 +214,12 @@ impl Working {
         });
         after.payments = kept;
         self.own_effects(&mut after, command, policy, step);
-        mark(&mut after, before, command, step.mark, self.now);
+        mark(&mut after, command, step.mark, self.now);
         set_due(&mut after, before, policy, self.now);
         let note = note(command, step);
         let order = self.store_event(Some(before), after, deltas, &note)?;
         self.mind_charge(before, &order, command, step);
+        self.mind_review(&order, command);
         let outcome = Outcome::Order { order, how: How::Changed, disposition: step.disposition };
         Ok(self.apply_parked(parked, command, outcome))
     }
@@ -227,6 +231,17 @@ impl Working {
             && matches!(before.state, State::Sold | State::Refunded)
         {
             self.open_case(Case::charged_twice(after, notice, self.now));
+        }
+    }
+
+    /// Money of an order that nobody looks at any more needs a person: it was not applied, and may have to go back.
+    fn mind_review(&mut self, order: &Order, command: &OrderCommand) {
+        let trigger = command.action.trigger();
+        if matches!(trigger, Trigger::Success | Trigger::Confirm)
+            && has_ended(order.state)
+            && order.payments.iter().any(Payment::is_under_review)
+        {
+            self.open_case(Case::payment_under_review(order, self.now));
         }
     }
 
@@ -317,11 +332,8 @@ impl Working {
             // A confirmation refused for want of stock pays for nothing: its payments must go back.
             OrderAction::Confirm if step.to.is_none() => {}
             OrderAction::Confirm => {
-                // One payment is for the order; further ones must go back, which the row's mark does.
-                let reviewed = |p: &&mut Payment| p.succeeded() && p.disposition == Disposition::Review;
-                if let Some(payment) = after.payments.iter_mut().find(reviewed) {
-                    payment.disposition = Disposition::Applied;
-                }
+                // What is not needed must go back, which the row's mark does.
+                apply_reviewed(after);
             }
             OrderAction::Land
             | OrderAction::Cancel

@@ -53,6 +53,8 @@ pub struct Facts {
     pub paid_in_time: bool,
     /// Any success is recorded.
     pub has_success: bool,
+    /// A success paid for the order.
+    pub is_paid: bool,
     /// A recorded success waits for review.
     pub payment_under_review: bool,
     /// The notice leaves no attempt open.
@@ -63,7 +65,7 @@ pub struct Facts {
     pub phase: Phase,
     /// The review or queue time is over.
     pub due: bool,
-    /// Money must go back.
+    /// Money must go back, or a named payment is under review on an order that has ended.
     pub refund_due: bool,
     /// A cancel brought the order where it is.
     pub cancelled: bool,
@@ -104,7 +106,7 @@ pub enum When {
     OnlyAttemptNoSuccess,
     ReviewOverRelease,
     Due,
-    HasSuccess,
+    IsPaid,
     Unchanged,
     Empties,
     EmptiesAgain,
@@ -145,7 +147,7 @@ impl When {
             Self::OnlyAttemptNoSuccess => f.attempt_open && f.no_other_attempt && !f.has_success,
             Self::ReviewOverRelease => f.due && f.review_end == ReviewEnd::Release,
             Self::Due => f.due,
-            Self::HasSuccess => f.has_success,
+            Self::IsPaid => f.is_paid,
             Self::Unchanged => f.unchanged,
             Self::Empties => f.empties,
             Self::EmptiesAgain => f.empties && f.cancelled,
@@ -187,12 +189,12 @@ impl When {
             Self::OnlyAttemptNoSuccess => "of the only open attempt, no success recorded",
             Self::ReviewOverRelease => "review time over, `review_end: release`",
             Self::Due => "queue time over",
-            Self::HasSuccess => "another success is recorded (charged twice)",
+            Self::IsPaid => "another payment paid for it (charged twice)",
             Self::Unchanged => "nothing would change",
             Self::Empties => "nothing is left",
             Self::EmptiesAgain => "nothing is left, and a cancel brought it here",
             Self::Cancelled => "a cancel brought it here",
-            Self::RefundDue => "refund due",
+            Self::RefundDue => "refund due, or a named payment under review on an order that has ended",
             Self::PolicyRefund => "`late_payment: refund`",
             Self::PolicyReview => "`late_payment: review`",
             Self::RetakePossible => "`retake_else_refund`, stock and limits allow it",

@@ -93,7 +93,7 @@ pub enum Mark {
     No,
     /// The notice's payment must go back.
     ThisPayment,
-    /// Every success recorded and not yet due must go back.
+    /// Every success that is recorded, was not applied and is of this order must go back.
     Recorded,
     /// The named payments went back.
     Clear,
@@ -281,7 +281,7 @@ pub const TABLE: &[Rule] = &[
         When::Always,
         paid(Some(Sold), Stock::Confirm, None, Disposition::Applied),
     ),
-    rule(PAID, Trigger::Success, When::HasSuccess, REFUND_DUE),
+    rule(PAID, Trigger::Success, When::IsPaid, REFUND_DUE),
     rule(&[Sold], Trigger::Success, When::AmountDiffers, paid(None, Stock::Stays, None, TO_REVIEW)),
     rule(&[Sold], Trigger::Success, When::Always, paid(None, Stock::Stays, None, Disposition::Applied)),
     rule(&[Refunded], Trigger::Success, When::Always, REFUND_DUE),
@@ -301,7 +301,13 @@ pub const TABLE: &[Rule] = &[
         &[Held],
         Trigger::FailedNotice,
         When::ReleaseOnFailure,
-        paid(Some(Released), Stock::Release, Some(Reason::PaymentFailed), Disposition::Applied),
+        Then::Go {
+            to: Some(Released),
+            stock: Stock::Release,
+            reason: Some(Reason::PaymentFailed),
+            mark: Mark::Recorded,
+            disposition: Some(Disposition::Applied),
+        },
     ),
     rule(&[Held], Trigger::FailedNotice, When::Always, paid(None, Stock::Stays, None, Disposition::Applied)),
     rule(
@@ -317,7 +323,7 @@ pub const TABLE: &[Rule] = &[
     rule(&[Queued], Trigger::Attempt, When::Always, Then::Refuse(Code::NotHeld)),
     rule(&[InReview], Trigger::Attempt, When::Always, Then::Refuse(Code::InReview)),
     // The client gives everything back.
-    rule(&[Held], Trigger::Cancel, When::Always, go(Some(Released), Stock::Release, Some(Reason::Cancelled))),
+    rule(&[Held], Trigger::Cancel, When::Always, due_back(Some(Released), Stock::Release, Reason::Cancelled)),
     rule(&[Queued], Trigger::Cancel, When::Always, due_back(Some(Failed), Stock::Stays, Reason::Cancelled)),
     rule(&[InReview], Trigger::Cancel, When::Always, Then::Refuse(Code::InReview)),
     rule(&[Released, Failed], Trigger::Cancel, When::Cancelled, Then::Again),
@@ -327,7 +333,7 @@ pub const TABLE: &[Rule] = &[
         &[Held],
         Trigger::Reduce,
         When::Empties,
-        go(Some(Released), Stock::Release, Some(Reason::Cancelled)),
+        due_back(Some(Released), Stock::Release, Reason::Cancelled),
     ),
     rule(&[Held], Trigger::Reduce, When::Always, go(None, Stock::ReleasePart, None)),
     rule(&[Queued], Trigger::Reduce, When::Always, Then::Refuse(Code::NotHeld)),
@@ -367,7 +373,7 @@ pub const TABLE: &[Rule] = &[
         &[Held],
         Trigger::Expire,
         When::GraceOverNoAttempt,
-        go(Some(Released), Stock::Release, Some(Reason::Expired)),
+        due_back(Some(Released), Stock::Release, Reason::Expired),
     ),
     rule(
         &[Held],

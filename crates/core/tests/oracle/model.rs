@@ -62,6 +62,8 @@ pub(crate) struct Pool {
 struct Seen {
     notice: NoticeStep,
     what: &'static str,
+    /// It had paid another order.
+    elsewhere: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -126,22 +128,37 @@ impl Ord {
         self.successes().any(|seen| seen.what == "review")
     }
 
-    /// Successes that wait for a decision go back.
+    /// Successes that wait for a decision go back, unless they paid another order.
     fn waiting_go_back(&mut self) {
         for seen in &mut self.seen {
-            if seen.notice.succeeded && seen.what == "review" {
+            if seen.notice.succeeded && seen.what == "review" && !seen.elsewhere {
                 seen.what = "refund_due";
                 add_due(&mut self.due, &seen.notice);
             }
         }
     }
 
-    /// An operator takes the first success that waits; the others go back.
-    fn first_waiting_pays(&mut self) {
-        if let Some(seen) = self.seen.iter_mut().find(|s| s.notice.succeeded && s.what == "review") {
+    /// An operator takes the first success that waits, and more that together are no more than is due; the others go
+    /// back.
+    fn waiting_pay(&mut self, right_amount: i64) {
+        let waits = |seen: &&mut Seen| seen.notice.succeeded && seen.what == "review" && !seen.elsewhere;
+        let mut room = None;
+        for seen in self.seen.iter_mut().filter(waits) {
+            let amount = seen.notice.amount.filter(|amount| self.sent.priced && *amount <= right_amount);
+            room = match (room, amount) {
+                (None, amount) => Some(amount.map_or(-1, |amount| right_amount - amount)),
+                (Some(room), Some(amount)) if amount <= room => Some(room - amount),
+                (Some(_), _) => continue,
+            };
             seen.what = "applied";
         }
         self.waiting_go_back();
+    }
+
+    /// An order that has ended with money that nobody judged.
+    fn needs_a_person(&self) -> bool {
+        let has_ended = !matches!(self.state, St::Queued | St::Held | St::InReview);
+        has_ended && self.reviewed()
     }
 
     /// The open attempt that a notice is about.
@@ -149,7 +166,7 @@ impl Ord {
         let open: Vec<_> = self.attempts.iter().filter(|a| a.2).collect();
         let of_provider: Vec<_> = open.iter().filter(|a| a.1 == notice.provider).collect();
         match notice.attempt {
-            Some(id) => open.iter().any(|a| a.0 == id).then_some(id),
+            Some(id) => of_provider.iter().any(|a| a.0 == id).then_some(id),
             None => (of_provider.len() == 1).then(|| of_provider[0].0),
         }
     }
@@ -225,8 +242,9 @@ impl Model {
     }
 
     fn put_in_review(&mut self, id: u32) {
-        let ends = self.rules.review_releases.then_some(self.now + self.rules.review);
         let order = self.orders.get_mut(&id).unwrap();
+        let ends = (self.now + self.rules.review).max(order.end.map_or(0, |end| end + self.rules.grace));
+        let ends = self.rules.review_releases.then_some(ends);
         if order.state != St::InReview {
             (order.state, order.review_ends) = (St::InReview, ends);
         }

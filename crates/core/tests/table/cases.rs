@@ -202,6 +202,12 @@ fn an_order_in_review_is_decided() {
         -        | place attempt:a @grace expire | release           | changed         | released operator             | 5/0/0 | refused already_released
         -        | place pay:p1,wrong            | confirm           | changed         | sold confirmed                | 3/0/2 | refused already_sold
         -        | place pay:p1,wrong pay:p2,wrong | confirm         | changed         | sold confirmed !p2            | 3/0/2 | refused already_sold
+        -        | place pay:p1,half pay:p2,half pay:p3,half | confirm | changed       | sold confirmed !p3            | 3/0/2 | refused already_sold
+        -        | place pay:p1,wrong extend:60  | cancel            | changed         | released cancelled !p1        | 5/0/0 | repeated
+        -        | place pay:p1,wrong extend:60  | keep:0            | changed         | released cancelled !p1        | 5/0/0 | repeated
+        failed=release | place pay:p1,wrong extend:60 | fail:p2      | changed applied | released payment_failed !p1   | 5/0/0 | repeated duplicate
+        -        | others_take:1 place pay:p1,wrong other_order_paid:p2 pay:p2 | release | changed | released operator !p1 | 4/0/1 | refused already_released
+        -        | others_take:1 place other_order_paid:p2 pay:p2 | confirm | changed | sold confirmed              | 2/0/3 | refused already_sold
         -        | place pay:p1,wrong @due       | expire            | changed         | released review_ended !p1     | 5/0/0 | not due
         review_end=person | place pay:p1,wrong tick:9999999999 | expire | not due    | in_review payment_doubtful    | 3/2/0 | not due
         -        | place pay:p1,wrong            | extend:60         | changed         | held                          | 3/2/0 | repeated
@@ -224,6 +230,8 @@ fn a_sold_order_is_only_refunded_or_charged_twice() {
         capture=immediate | place                     | pay:p1           | changed applied    | sold           | 3/0/2 | repeated duplicate
         -                 | place confirm             | pay:p1           | changed applied    | sold confirmed | 3/0/2 | repeated duplicate
         capture=immediate | place                     | pay:p1,wrong     | changed review     | sold           | 3/0/2 | repeated duplicate
+        capture=immediate | place pay:p1,wrong        | pay:p2           | changed applied    | sold           | 3/0/2 | repeated duplicate
+        capture=immediate | place pay:p1,wrong pay:p2 | pay:p3           | changed refund_due | sold !p3       | 3/0/2 | repeated duplicate
         -                 | place pay:p1              | pay:p2           | changed refund_due | sold !p2       | 3/0/2 | repeated duplicate
         -                 | place pay:p1              | pay:p2,wrong     | changed refund_due | sold !p2       | 3/0/2 | repeated duplicate
         -                 | others_take:1 place pay:p1 other_order_paid:p2 | pay:p2 | changed review | sold | 2/0/3 | repeated duplicate

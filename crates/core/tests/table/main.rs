@@ -110,7 +110,7 @@ impl Story {
         }
     }
 
-    /// `pay:p1`, then any of `wrong`, `nothing`, `event=e9`, `before`, `future`, `ancient`, `attempt=a1`.
+    /// `pay:p1`, then any of `wrong`, `half`, `nothing`, `event=e9`, `before`, `future`, `ancient`, `attempt=a1`.
     fn notice(&self, verb: &str, rest: &str) -> Notice {
         let mut parts = rest.split(',');
         let payment = parts.next().unwrap();
@@ -121,6 +121,7 @@ impl Story {
             let end = || self.order().hold_ends_at.unwrap();
             match name {
                 "wrong" => notice.amount_minor = Some(PRICE - 1),
+                "half" => notice.amount_minor = Some(PRICE / 2),
                 "dollars" => notice.currency = Some("USD".into()),
                 "nothing" => notice.amount_minor = None,
                 "event" => notice.event_id = holdfast_core::id::EventId::new(value).unwrap(),

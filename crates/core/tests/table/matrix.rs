@@ -146,6 +146,7 @@ fn facts_of(bits: u32, phase: Phase, retake: Retake, late_payment: LatePayment) 
         paid_at_doubtful: bit(2),
         paid_in_time: bit(3),
         has_success: bit(4),
+        is_paid: bit(9),
         payment_under_review: bit(5),
         no_other_attempt: bit(6),
         attempt_open: bit(7),

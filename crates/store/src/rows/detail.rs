@@ -208,6 +208,8 @@ struct PaymentJson {
     received_at: i64,
     version: u32,
     disposition: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    elsewhere: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -284,6 +286,7 @@ fn write_payment(payment: &Payment) -> PaymentJson {
         received_at: payment.received_at.0,
         version: payment.order_version,
         disposition: payment.disposition.as_str().to_owned(),
+        elsewhere: payment.elsewhere,
     }
 }
 
@@ -302,6 +305,7 @@ fn read_payment(row: PaymentJson) -> Result<Payment, Error> {
         received_at: Timestamp(row.received_at),
         order_version: row.version,
         disposition: Disposition::parse(&row.disposition).ok_or_else(|| corrupt("unknown disposition"))?,
+        elsewhere: row.elsewhere,
     })
 }
 

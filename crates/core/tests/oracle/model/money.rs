@@ -24,9 +24,12 @@ impl Model {
         if what == "refund_due" && matches!(was, St::Sold | St::Refunded) {
             self.cases.insert((id, "charged_twice"));
         }
-        self.first_success.entry(payment).or_insert(id);
+        let elsewhere = *self.first_success.entry(payment).or_insert(id) != id;
         let order = self.orders.get_mut(&id).unwrap();
-        order.seen.push(Seen { notice: notice.clone(), what });
+        order.seen.push(Seen { notice: notice.clone(), what, elsewhere });
+        if order.needs_a_person() {
+            self.cases.insert((id, "payment_under_review"));
+        }
         if what == "refund_due" {
             add_due(&mut order.due, notice);
         }
@@ -42,7 +45,7 @@ impl Model {
         if order.successes().any(|s| (s.notice.provider, s.notice.payment) == payment) {
             return "duplicate";
         }
-        let paid_any = order.successes().next().is_some();
+        let paid_any = order.successes().any(|s| s.what == "applied" || s.what == "retaken");
         let elsewhere = self.first_success.get(&payment).is_some_and(|first| *first != id);
         let wrong = elsewhere || (order.sent.priced && notice.amount != Some(self.rules.right_amount));
         match order.state {
@@ -113,7 +116,7 @@ impl Model {
             St::Queued | St::InReview | St::Sold | St::Refunded | St::Released | St::Failed => None,
         };
         let what = if releases.is_some() { "applied" } else { "ignored" };
-        order.seen.push(Seen { notice: notice.clone(), what });
+        order.seen.push(Seen { notice: notice.clone(), what, elsewhere: false });
         if releases.is_some() {
             for attempt in order.attempts.iter_mut().filter(|a| Some(a.0) == concerned) {
                 attempt.2 = false;
@@ -175,13 +178,21 @@ impl Model {
                 Again::Yes => self.retake(id),
                 Again::Frozen => return refused("frozen"),
                 Again::No => {
-                    self.orders.get_mut(&id).unwrap().waiting_go_back();
+                    let order = self.orders.get_mut(&id).unwrap();
+                    order.waiting_go_back();
+                    if order.needs_a_person() {
+                        self.cases.insert((id, "payment_under_review"));
+                    }
                     return refused("sold_out");
                 }
             },
             St::Queued | St::Sold | St::Refunded | St::Released | St::Failed => return refused(order.code()),
         }
-        self.orders.get_mut(&id).unwrap().first_waiting_pays();
+        let order = self.orders.get_mut(&id).unwrap();
+        order.waiting_pay(self.rules.right_amount);
+        if order.needs_a_person() {
+            self.cases.insert((id, "payment_under_review"));
+        }
         say("changed")
     }
 
@@ -191,7 +202,6 @@ impl Model {
             return refused(order.code());
         }
         self.release_held(id, "operator");
-        self.orders.get_mut(&id).unwrap().waiting_go_back();
         say("changed")
     }
 
@@ -219,9 +229,17 @@ impl Model {
             let told = |s: &Seen| s.notice.succeeded && s.notice.payment == *id;
             order.seen.iter().any(|s| told(s) && (what.is_empty() || s.what == what))
         };
-        let any_due = order.due.iter().any(|(_, id)| payments.is_empty() || payments.contains(id));
+        let has_ended = !matches!(order.state, St::Queued | St::Held | St::InReview);
+        let any_due = order.due.iter().any(|(_, id)| payments.is_empty() || payments.contains(id))
+            || (has_ended && payments.iter().any(|id| paid(id, "review")));
         if any_due && payments.iter().all(|id| paid(id, "")) {
             order.due.retain(|(_, payment)| !payments.is_empty() && !payments.contains(payment));
+            for seen in &mut order.seen {
+                let is_named = payments.contains(&seen.notice.payment);
+                if seen.notice.succeeded && seen.what == "review" && is_named {
+                    seen.what = "refund_due";
+                }
+            }
             return say("changed");
         }
         if !payments.is_empty() && !any_due && payments.iter().all(|id| paid(id, "refund_due")) {
@@ -243,7 +261,6 @@ impl Model {
             }
             St::InReview if order.review_ends.is_some_and(|ends| self.now >= ends) => {
                 self.release_held(id, "review_ended");
-                self.orders.get_mut(&id).unwrap().waiting_go_back();
                 say("changed")
             }
             St::Queued if self.now >= order.queue_ends => {

@@ -181,6 +181,7 @@ impl Model {
         self.move_taken(id, |p| &mut p.held, |p| &mut p.available);
         let order = self.orders.get_mut(&id).unwrap();
         (order.state, order.why) = (St::Released, why);
+        order.waiting_go_back();
     }
 
     /// A line is held with so many units less, each with all its parts.
