@@ -39,7 +39,11 @@ const RACED: &[&str] = &[
     "payment_claim_pkey",
     // The same landing by another node, which locked the bucket first.
     "ledger_settled",
+    // The same act by its own key, sent to two nodes at once, that locked different pools.
     "adjustment_pkey",
+    "transfer_pkey",
+    "approval_pkey",
+    "stock_import_pkey",
     "pool_address",
     "campaign_pkey",
     "api_key_pkey",

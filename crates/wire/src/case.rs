@@ -12,7 +12,8 @@ use crate::{RawJson, Word};
 pub struct CaseView {
     /// Its id.
     pub id: String,
-    /// What it is about: `incarnation`, `order_mismatch` or `charged_twice`.
+    /// What it is about: `incarnation`, `order_mismatch`, `charged_twice`, `payment_under_review`, `hold_overdue`,
+    /// `poison_entry` or `ledger_ahead`.
     #[cfg_attr(feature = "openapi", schema(value_type = String, example = "incarnation"))]
     pub kind: Word,
     /// The pool concerned.

@@ -116,7 +116,7 @@ fn cells(then: Then) -> (String, &'static str, String) {
             result.push_str(match mark {
                 Mark::No => "",
                 Mark::ThisPayment => ", refund due",
-                Mark::Recorded => ", refund due for recorded successes",
+                Mark::Recorded => ", what was paid for it and not applied is refund due",
                 Mark::Clear => ", no refund due",
             });
             (result, stock.text(), disposition.map_or_else(String::new, |d| format!("*{}*", d.as_str())))

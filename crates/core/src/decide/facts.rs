@@ -47,6 +47,7 @@ impl Working {
             has_success: order.has_success(),
             is_paid: order.is_paid(),
             payment_under_review,
+            of_open_attempt: notice.is_some_and(|n| concerned_attempt(order, n).is_some()),
             no_other_attempt: notice.is_none_or(|n| !leaves_open_attempt(order, n)),
             attempt_open: order.has_open_attempt(),
             phase,

@@ -57,6 +57,8 @@ pub struct Facts {
     pub is_paid: bool,
     /// A recorded success waits for review.
     pub payment_under_review: bool,
+    /// The notice is about an open attempt.
+    pub of_open_attempt: bool,
     /// The notice leaves no attempt open.
     pub no_other_attempt: bool,
     /// A payment is begun and open.
@@ -104,6 +106,7 @@ pub enum When {
     GraceOverNoAttempt,
     GraceOverAttemptOpen,
     OnlyAttemptNoSuccess,
+    OfOpenAttempt,
     ReviewOverRelease,
     Due,
     IsPaid,
@@ -145,6 +148,7 @@ impl When {
             Self::GraceOverNoAttempt => f.phase == Phase::GraceOver && !f.attempt_open,
             Self::GraceOverAttemptOpen => f.phase == Phase::GraceOver && f.attempt_open,
             Self::OnlyAttemptNoSuccess => f.attempt_open && f.no_other_attempt && !f.has_success,
+            Self::OfOpenAttempt => f.of_open_attempt,
             Self::ReviewOverRelease => f.due && f.review_end == ReviewEnd::Release,
             Self::Due => f.due,
             Self::IsPaid => f.is_paid,
@@ -187,6 +191,7 @@ impl When {
             Self::GraceOverNoAttempt => "grace over, no attempt open",
             Self::GraceOverAttemptOpen => "grace over, attempt open",
             Self::OnlyAttemptNoSuccess => "of the only open attempt, no success recorded",
+            Self::OfOpenAttempt => "of one of several open attempts, which is closed",
             Self::ReviewOverRelease => "review time over, `review_end: release`",
             Self::Due => "queue time over",
             Self::IsPaid => "another payment paid for it (charged twice)",

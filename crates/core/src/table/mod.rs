@@ -316,6 +316,13 @@ pub const TABLE: &[Rule] = &[
         When::OnlyAttemptNoSuccess,
         paid(Some(Released), Stock::Release, Some(Reason::PaymentFailed), Disposition::Applied),
     ),
+    // Nothing is decided by it, but one attempt less is waited for.
+    rule(
+        &[InReview],
+        Trigger::FailedNotice,
+        When::OfOpenAttempt,
+        paid(None, Stock::Stays, None, Disposition::Ignored),
+    ),
     rule(ALL, Trigger::FailedNotice, When::Always, Then::Record(Disposition::Ignored)),
     // A payment has begun.
     rule(&[Held], Trigger::Attempt, When::Running, go(None, Stock::Stays, None)),

@@ -197,6 +197,7 @@ fn an_order_in_review_is_decided() {
         -        | place pay:p1,wrong            | pay:p2,wrong      | changed review  | in_review payment_doubtful    | 3/2/0 | repeated duplicate
         -        | place attempt:a @grace expire | fail:p1           | changed applied | released payment_failed       | 5/0/0 | repeated duplicate
         -        | place attempt:a attempt:b @grace expire | fail:p1,attempt=a | changed ignored | in_review payment_unknown | 3/2/0 | repeated duplicate
+        -        | place attempt:a attempt:b @grace expire fail:p1,attempt=a | fail:p2,attempt=b | changed applied | released payment_failed | 5/0/0 | repeated duplicate
         -        | place attempt:a pay:p1,wrong  | fail:p2           | changed ignored | in_review payment_doubtful    | 3/2/0 | repeated duplicate
         -        | place pay:p1,wrong            | release           | changed         | released operator !p1         | 5/0/0 | refused already_released
         -        | place attempt:a @grace expire | release           | changed         | released operator             | 5/0/0 | refused already_released

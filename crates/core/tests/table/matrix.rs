@@ -148,6 +148,7 @@ fn facts_of(bits: u32, phase: Phase, retake: Retake, late_payment: LatePayment) 
         has_success: bit(4),
         is_paid: bit(9),
         payment_under_review: bit(5),
+        of_open_attempt: bit(10),
         no_other_attempt: bit(6),
         attempt_open: bit(7),
         phase,

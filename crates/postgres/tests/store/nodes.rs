@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use holdfast_core::campaign::Policy;
-use holdfast_core::command::{How, OrderAction, Outcome};
-use holdfast_core::id::PoolId;
+use holdfast_core::command::{Command, How, OrderAction, Outcome, Transfer, TransferEnd};
+use holdfast_core::id::{PoolId, TransferId};
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::LockSet;
 use holdfast_store::{CreateKey, KeyId, Role, Scope, Store};
 use holdfast_testkit::{Database, PgBouncer, PoolMode, Postgres};
 
-use crate::support::{assert_clean, bucket, change, commit, is_held, lane, node, place, put, shop, try_node};
+use crate::support::{
+    assert_clean, bucket, change, commit, is_held, lane, node, place, pool, put, shop, signed, try_node,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_together_migrate_once() {
@@ -85,6 +87,36 @@ async fn a_key_that_races_on_two_nodes_is_one_order() {
             created += [l, r].into_iter().filter(|how| **how == How::Created).count();
         }
         assert_eq!(created, 10);
+    }
+    assert_clean(&*one).await;
+}
+
+/// The same act by its own key on two nodes that lock different pools: one of them is the act, the other is told so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_act_that_races_on_two_nodes_is_one_act() {
+    let database = Database::shared().await.unwrap();
+    let (one, two) = (node(&database.url()).await, node(&database.url()).await);
+    shop(&*one, Policy::default(), 1_000, 1).await;
+    for number in 2..=4 {
+        commit(&*one, LockSet::default(), vec![pool(number, 1_000, 1)]).await.unwrap();
+    }
+    for round in 0..20 {
+        let command = |from: u128| {
+            let end = |pool| TransferEnd { pool: PoolId(pool), bucket: None };
+            let transfer_id = TransferId::new(&format!("t{round}")).unwrap();
+            let (from, to) = (end(from), end(from + 1));
+            vec![Command::Transfer(Transfer { transfer_id, from, to, quantity: 1, signed: signed() })]
+        };
+        let locks =
+            |from: u128| LockSet { pools: [PoolId(from), PoolId(from + 1)].into(), ..LockSet::default() };
+        let (a, b) = tokio::join!(lane(&*one, locks(1), command(1)), lane(&*two, locks(3), command(3)));
+        let outcomes = [&a[0], &b[0]];
+        let is_done = |outcome: &&&Outcome| matches!(outcome, Outcome::Transferred { .. });
+        let is_told = |outcome: &&&Outcome| {
+            matches!(outcome, Outcome::Refused { refusal: Refusal::KeyMismatch(_), .. })
+        };
+        assert_eq!(outcomes.iter().filter(is_done).count(), 1, "{outcomes:?}");
+        assert_eq!(outcomes.iter().filter(is_told).count(), 1, "{outcomes:?}");
     }
     assert_clean(&*one).await;
 }

@@ -117,7 +117,7 @@ impl Model {
         };
         let what = if releases.is_some() { "applied" } else { "ignored" };
         order.seen.push(Seen { notice: notice.clone(), what, elsewhere: false });
-        if releases.is_some() {
+        if releases.is_some() || order.state == St::InReview {
             for attempt in order.attempts.iter_mut().filter(|a| Some(a.0) == concerned) {
                 attempt.2 = false;
             }
