@@ -71,6 +71,9 @@ pub struct Config {
     pub queue_page_max: usize,
     /// How often a worker looks for stock that closed campaigns have not sold, or got back.
     pub unsold_interval: Duration,
+    /// Most entries of a cache that are landed at once: twice a batch, so that one is gathered while another is
+    /// committed.
+    pub cache_batch_max: usize,
     /// How long a keeper of a cache rests when it has nothing to do.
     pub cache_poll: Duration,
     /// How long it waits for new entries of a stream before it looks after the rest.
@@ -129,6 +132,7 @@ impl Default for Config {
             queue_age_max: Duration::from_millis(250),
             queue_page_max: 10_000,
             unsold_interval: Duration::from_secs(1),
+            cache_batch_max: 2_000,
             cache_poll: Duration::from_millis(50),
             cache_wait: Duration::from_millis(50),
             cache_look: Duration::from_millis(100),

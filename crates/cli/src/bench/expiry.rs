@@ -229,6 +229,7 @@ async fn buy(args: &Args, server: &PrivateServer, duration: Duration, turn: u64)
         sku: "CUP",
         skus: 1,
         status: 201,
+        instead: None,
         seed: args.seed.wrapping_add(turn << 32),
     };
     load::run(requests, args.connections, Pace::Open(args.rate), duration).await

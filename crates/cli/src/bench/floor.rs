@@ -39,6 +39,7 @@ pub(crate) async fn constant_http_rps(
         sku: "CUP",
         skus: 1,
         status: 201,
+        instead: None,
         seed,
     };
     let measured = load::run(requests, connections, Pace::Closed, seconds).await?;

@@ -116,7 +116,8 @@ async fn load(args: &Args, server: &PrivateServer, what: Requests, pace: Pace) -
 }
 
 fn requests(path: &'static str, sku: &'static str, status: u16, seed: u64) -> Requests {
-    Requests { addresses: Vec::new(), path, campaign: "bench".to_owned(), sku, skus: 1, status, seed }
+    let addresses = Vec::new();
+    Requests { addresses, path, campaign: "bench".to_owned(), sku, skus: 1, status, instead: None, seed }
 }
 
 /// One turn of every measurement, each on an empty store.

@@ -114,7 +114,7 @@ impl Engine {
         let config = &self.shared.config;
         let paced =
             config.cache_landing_rate.map(|rate| usize::try_from(rate.div_ceil(10)).unwrap_or(usize::MAX));
-        paced.map_or(config.landing_batch_max, |paced| paced.min(config.landing_batch_max))
+        paced.map_or(config.cache_batch_max, |paced| paced.min(config.cache_batch_max))
     }
 
     /// What was held back, what somebody left, or what is new.

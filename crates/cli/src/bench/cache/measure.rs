@@ -73,6 +73,8 @@ impl Shop {
             sku: sale.sku,
             skus: 1,
             status: if path == "cached" { 202 } else { 201 },
+            // Where the cache was too slow the authority has answered.
+            instead: (path == "cached").then_some(201),
             seed: load.seed,
         };
         let shop = Self { server, pool, requests, redis, _proxy: proxy };

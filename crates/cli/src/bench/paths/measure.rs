@@ -146,6 +146,7 @@ pub(crate) async fn turn(stage: &Stage, variant: Variant, load: Load<'_>) -> Res
         sku: sale.sku,
         skus: variant.pools,
         status: if variant.is_queued() { 202 } else { 201 },
+        instead: None,
         seed: load.seed,
     };
     if matches!(load.pace, Pace::Open(_)) {
