@@ -140,8 +140,10 @@ fn print(format: Format, approval: &ApprovalView) -> Result<()> {
 }
 
 fn text(approval: &ApprovalView) -> String {
-    let ApprovalView { approval_id, state, campaign_id, detail, operator, reason, asked_at, .. } = approval;
-    let what = format!("{approval_id}  {state}  campaign {campaign_id}: {detail}");
+    let ApprovalView { approval_id, state, work, units, campaign_id, .. } = approval;
+    let ApprovalView { detail, operator, reason, asked_at, .. } = approval;
+    let what = format!("{approval_id}  {state}  campaign {campaign_id}: {work} of {units} units {detail}");
+    let what = what.trim_end();
     let asked = format!("  asked by {operator} at {asked_at}: {reason}");
     let end = match &approval.decision {
         Some(decision) => {

@@ -71,6 +71,33 @@ pub(crate) static INSERT_ENTRIES: Sql = Sql::new(
     ],
 );
 
+/// The same of landings: each has its entry of the stream as its source.
+pub(crate) static INSERT_LANDED_ENTRIES: Sql = Sql::new(
+    "INSERT INTO ledger (pool, bucket, seq, at, order_id, business_no, action, delta_available, delta_held, delta_sold, \
+     settled, from_state, to_state, order_version, source, actor, reason) SELECT $8, $9, own.seq, $10, own.order_id, \
+     own.business_no, $11, own.available, own.held, own.sold, $12, $13, $14, $15, own.source, $16, $17 \
+     FROM UNNEST($1, $2, $3, $4, $5, $6, $7) AS own (seq, order_id, business_no, available, held, sold, source)",
+    &[
+        Type::INT8_ARRAY,
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::UUID,
+        Type::INT4,
+        Type::INT8,
+        Type::TEXT,
+        Type::INT8,
+        Type::TEXT,
+        Type::TEXT,
+        Type::INT8,
+        Type::TEXT,
+        Type::TEXT,
+    ],
+);
+
 /// Whether two orders differ only in what [`INSERT_ORDERS`] takes of each.
 fn alike(a: &Order, b: &Order) -> bool {
     let currency = |order: &Order| order.amount_due.as_ref().map(|due| due.currency.clone());
@@ -118,33 +145,40 @@ pub(crate) fn orders<'f>(orders: &'f [&'f Order]) -> Result<Option<Vec<Owned<'f>
     ]))
 }
 
-/// The parameters of entries that are alike; none if they are not.
-pub(crate) fn entries(entries: &[Entry]) -> Result<Option<Vec<Owned<'_>>>, Error> {
+/// The statement for entries that are alike, with its parameters; none if they are not.
+pub(crate) fn entries(entries: &[Entry]) -> Result<Option<(&'static Sql, Vec<Owned<'_>>)>, Error> {
     let alike = |a: &Entry, b: &Entry| {
         (a.bucket, a.at, a.action, a.settled) == (b.bucket, b.at, b.action, b.settled)
             && (a.from_state, a.to_state, a.order_version) == (b.from_state, b.to_state, b.order_version)
-            && (&a.source, &a.actor, &a.reason) == (&b.source, &b.actor, &b.reason)
+            && (&a.actor, &a.reason) == (&b.actor, &b.reason)
     };
     let Some(first) = entries.first().filter(|first| entries.iter().all(|entry| alike(first, entry))) else {
         return Ok(None);
     };
-    Ok(Some(vec![
+    let has_one_source = entries.iter().all(|entry| entry.source == first.source);
+    let mut params: Vec<Owned<'_>> = vec![
         try_column(entries, |entry| integer(entry.seq))?,
         column(entries, |entry| entry.order_id.map(|id| uuid(id.0))),
         column(entries, |entry| &*entry.business_no),
         column(entries, |entry| entry.delta.available),
         column(entries, |entry| entry.delta.held),
         column(entries, |entry| entry.delta.sold),
-        Box::new(uuid(first.bucket.pool.0)),
-        Box::new(short(first.bucket.number)),
-        Box::new(first.at.0),
-        Box::new(first.action.as_str()),
-        Box::new(integer(first.settled)?),
-        Box::new(first.from_state.map(State::as_str)),
-        Box::new(first.to_state.map(State::as_str)),
-        Box::new(first.order_version.map(i64::from)),
-        Box::new(&*first.source),
-        Box::new(&*first.actor),
-        Box::new(&*first.reason),
-    ]))
+    ];
+    if !has_one_source {
+        params.push(column(entries, |entry| &*entry.source));
+    }
+    params.push(Box::new(uuid(first.bucket.pool.0)));
+    params.push(Box::new(short(first.bucket.number)));
+    params.push(Box::new(first.at.0));
+    params.push(Box::new(first.action.as_str()));
+    params.push(Box::new(integer(first.settled)?));
+    params.push(Box::new(first.from_state.map(State::as_str)));
+    params.push(Box::new(first.to_state.map(State::as_str)));
+    params.push(Box::new(first.order_version.map(i64::from)));
+    if has_one_source {
+        params.push(Box::new(&*first.source));
+    }
+    params.push(Box::new(&*first.actor));
+    params.push(Box::new(&*first.reason));
+    Ok(Some((if has_one_source { &INSERT_ENTRIES } else { &INSERT_LANDED_ENTRIES }, params)))
 }

@@ -186,6 +186,7 @@ pub(crate) static HOT: &[&Sql] = &[
     &INSERT_ORDERS,
     &UPDATE_ORDERS,
     &alike::INSERT_ENTRIES,
+    &alike::INSERT_LANDED_ENTRIES,
     &INSERT_ENTRIES,
 ];
 
@@ -352,8 +353,8 @@ impl<'a> Writes<'a> {
 
     fn add_entries<'f>(&'f self, flight: &mut Flight<'f>) -> Result<(), Error> {
         let entries: &[Entry] = &self.changes.entries;
-        if let Some(params) = alike::entries(entries)? {
-            flight.add(&alike::INSERT_ENTRIES, params);
+        if let Some((statement, params)) = alike::entries(entries)? {
+            flight.add(statement, params);
             return Ok(());
         }
         for entries in entries.chunks(ROWS_MAX) {

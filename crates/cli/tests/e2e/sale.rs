@@ -220,6 +220,10 @@ async fn an_operator_decides_what_nobody_else_can() {
     assert_eq!((no_time.status, no_time.faults()), (400, vec![("invalid_time".into(), "/until".into())]));
     let released = resolve(&begun, json!({"action": "release"})).await;
     assert_eq!((released.text("state"), released.text("reason")), ("released".into(), "operator".into()));
+    // An operator who lost the answer asks once more.
+    let again = resolve(&begun, json!({"action": "release"})).await;
+    assert_eq!((again.status, &again.body["version"]), (200, &released.body["version"]), "{again:?}");
+    assert_eq!(resolve(&begun, json!({"action": "confirm"})).await.code(), "already_released");
     // Charged twice: the flag is cleared when the money went back.
     http.pay(&late, "e2").await;
     let due = http.get("/v1/orders?refund_due=true").await;

@@ -2,7 +2,7 @@
 
 use crate::campaign::Policy;
 use crate::command::{Keep, OrderAction, OrderCommand};
-use crate::order::{Attempt, Line, Notice, Order, Payment, Refund, State};
+use crate::order::{Attempt, Line, Notice, Order, Payment, Reason, Refund, State};
 use crate::table::{Facts, Landing, Phase, Retake, Trigger};
 use crate::time::Timestamp;
 
@@ -65,7 +65,8 @@ impl Working {
                 | OrderAction::Extend(_)
                 | OrderAction::Expire(_) => order.refund_due.is_some(),
             },
-            cancelled: order.reason == Some(crate::order::Reason::Cancelled),
+            cancelled: order.reason == Some(Reason::Cancelled),
+            decided_so: decided_so(order, trigger),
             unchanged: unchanged(order, &command.action),
             empties: empties(order, &command.action),
             late_payment: policy.late_payment,
@@ -195,6 +196,15 @@ pub(super) fn concerned_attempt(order: &Order, notice: &Notice) -> Option<usize>
 fn leaves_open_attempt(order: &Order, notice: &Notice) -> bool {
     let concerned = concerned_attempt(order, notice);
     order.attempts.iter().enumerate().any(|(index, attempt)| attempt.open && Some(index) != concerned)
+}
+
+/// Whether an operator who lost the answer asks for what he decided.
+fn decided_so(order: &Order, trigger: Trigger) -> bool {
+    match order.reason {
+        Some(Reason::Confirmed) => trigger == Trigger::Confirm,
+        Some(Reason::Operator) => trigger == Trigger::Release,
+        Some(_) | None => false,
+    }
 }
 
 /// Whether the command asks for what is there already.

@@ -71,6 +71,8 @@ pub struct Facts {
     pub refund_due: bool,
     /// A cancel brought the order where it is.
     pub cancelled: bool,
+    /// The same decision of an operator brought the order where it is.
+    pub decided_so: bool,
     /// Every line keeps what it has, or the hold its end.
     pub unchanged: bool,
     /// Nothing would be left.
@@ -110,6 +112,7 @@ pub enum When {
     ReviewOverRelease,
     Due,
     IsPaid,
+    DecidedSo,
     Unchanged,
     Empties,
     EmptiesAgain,
@@ -152,6 +155,7 @@ impl When {
             Self::ReviewOverRelease => f.due && f.review_end == ReviewEnd::Release,
             Self::Due => f.due,
             Self::IsPaid => f.is_paid,
+            Self::DecidedSo => f.decided_so,
             Self::Unchanged => f.unchanged,
             Self::Empties => f.empties,
             Self::EmptiesAgain => f.empties && f.cancelled,
@@ -195,6 +199,7 @@ impl When {
             Self::ReviewOverRelease => "review time over, `review_end: release`",
             Self::Due => "queue time over",
             Self::IsPaid => "another payment paid for it (charged twice)",
+            Self::DecidedSo => "the same decision brought it here",
             Self::Unchanged => "nothing would change",
             Self::Empties => "nothing is left",
             Self::EmptiesAgain => "nothing is left, and a cancel brought it here",

@@ -353,6 +353,7 @@ pub const TABLE: &[Rule] = &[
     rule(&[Queued, Held], Trigger::Refund, When::Always, Then::Refuse(Code::NotSold)),
     // An operator decides.
     rule(OPEN, Trigger::Confirm, When::Always, due_back(Some(Sold), Stock::Confirm, Reason::Confirmed)),
+    rule(&[Sold], Trigger::Confirm, When::DecidedSo, Then::Again),
     rule(
         &[Released],
         Trigger::Confirm,
@@ -363,6 +364,7 @@ pub const TABLE: &[Rule] = &[
     rule(&[Released], Trigger::Confirm, When::PaymentUnderReview, Then::RefuseRefundDue(Code::SoldOut)),
     rule(&[Queued], Trigger::Confirm, When::Always, Then::Refuse(Code::NotHeld)),
     rule(OPEN, Trigger::Release, When::Always, due_back(Some(Released), Stock::Release, Reason::Operator)),
+    rule(&[Released], Trigger::Release, When::DecidedSo, Then::Again),
     rule(&[Queued], Trigger::Release, When::Always, Then::Refuse(Code::NotHeld)),
     rule(&[Held], Trigger::Extend, When::EndPassed, Then::Refuse(Code::HoldExpired)),
     rule(&[Held], Trigger::Extend, When::Unchanged, Then::Again),

@@ -168,13 +168,13 @@ fn a_held_order_is_given_back_changed_or_ends() {
         -              | place                      | attempt:a           | changed         | held                      | 3/2/0 | repeated
         -              | place                      | cancel              | changed         | released cancelled        | 5/0/0 | repeated
         -              | place freeze               | cancel              | changed         | released cancelled        | 5/0/0 | repeated
-        -              | place                      | release             | changed         | released operator         | 5/0/0 | refused already_released
+        -              | place                      | release             | changed         | released operator         | 5/0/0 | repeated
         -              | place                      | keep:1              | changed         | held                      | 4/1/0 | repeated
         -              | place                      | keep:2              | repeated        | held                      | 3/2/0 | repeated
         -              | place                      | keep:3              | refused conflict | held                     | 3/2/0 | refused conflict
         -              | place                      | keep:0              | changed         | released cancelled        | 5/0/0 | repeated
-        -              | place                      | confirm             | changed         | sold confirmed            | 3/0/2 | refused already_sold
-        -              | place @grace               | confirm             | changed         | sold confirmed            | 3/0/2 | refused already_sold
+        -              | place                      | confirm             | changed         | sold confirmed            | 3/0/2 | repeated
+        -              | place @grace               | confirm             | changed         | sold confirmed            | 3/0/2 | repeated
         -              | place                      | extend:60           | changed         | held                      | 3/2/0 | repeated
         -              | place                      | extend:0            | repeated        | held                      | 3/2/0 | repeated
         -              | place                      | extend:2700         | changed         | held                      | 3/2/0 | repeated
@@ -199,16 +199,16 @@ fn an_order_in_review_is_decided() {
         -        | place attempt:a attempt:b @grace expire | fail:p1,attempt=a | changed ignored | in_review payment_unknown | 3/2/0 | repeated duplicate
         -        | place attempt:a attempt:b @grace expire fail:p1,attempt=a | fail:p2,attempt=b | changed applied | released payment_failed | 5/0/0 | repeated duplicate
         -        | place attempt:a pay:p1,wrong  | fail:p2           | changed ignored | in_review payment_doubtful    | 3/2/0 | repeated duplicate
-        -        | place pay:p1,wrong            | release           | changed         | released operator !p1         | 5/0/0 | refused already_released
-        -        | place attempt:a @grace expire | release           | changed         | released operator             | 5/0/0 | refused already_released
-        -        | place pay:p1,wrong            | confirm           | changed         | sold confirmed                | 3/0/2 | refused already_sold
-        -        | place pay:p1,wrong pay:p2,wrong | confirm         | changed         | sold confirmed !p2            | 3/0/2 | refused already_sold
-        -        | place pay:p1,half pay:p2,half pay:p3,half | confirm | changed       | sold confirmed !p3            | 3/0/2 | refused already_sold
+        -        | place pay:p1,wrong            | release           | changed         | released operator !p1         | 5/0/0 | repeated
+        -        | place attempt:a @grace expire | release           | changed         | released operator             | 5/0/0 | repeated
+        -        | place pay:p1,wrong            | confirm           | changed         | sold confirmed                | 3/0/2 | repeated
+        -        | place pay:p1,wrong pay:p2,wrong | confirm         | changed         | sold confirmed !p2            | 3/0/2 | repeated
+        -        | place pay:p1,half pay:p2,half pay:p3,half | confirm | changed       | sold confirmed !p3            | 3/0/2 | repeated
         -        | place pay:p1,wrong extend:60  | cancel            | changed         | released cancelled !p1        | 5/0/0 | repeated
         -        | place pay:p1,wrong extend:60  | keep:0            | changed         | released cancelled !p1        | 5/0/0 | repeated
         failed=release | place pay:p1,wrong extend:60 | fail:p2      | changed applied | released payment_failed !p1   | 5/0/0 | repeated duplicate
-        -        | others_take:1 place pay:p1,wrong other_order_paid:p2 pay:p2 | release | changed | released operator !p1 | 4/0/1 | refused already_released
-        -        | others_take:1 place other_order_paid:p2 pay:p2 | confirm | changed | sold confirmed              | 2/0/3 | refused already_sold
+        -        | others_take:1 place pay:p1,wrong other_order_paid:p2 pay:p2 | release | changed | released operator !p1 | 4/0/1 | repeated
+        -        | others_take:1 place other_order_paid:p2 pay:p2 | confirm | changed | sold confirmed              | 2/0/3 | repeated
         -        | place pay:p1,wrong @due       | expire            | changed         | released review_ended !p1     | 5/0/0 | not due
         review_end=person | place pay:p1,wrong tick:9999999999 | expire | not due    | in_review payment_doubtful    | 3/2/0 | not due
         -        | place pay:p1,wrong            | extend:60         | changed         | held                          | 3/2/0 | repeated

@@ -155,6 +155,7 @@ fn facts_of(bits: u32, phase: Phase, retake: Retake, late_payment: LatePayment) 
         due: bit(8),
         refund_due: bit(9),
         cancelled: bit(10),
+        decided_so: bit(5),
         unchanged: bit(11),
         empties: bit(2),
         late_payment,

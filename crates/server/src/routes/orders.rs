@@ -149,7 +149,7 @@ pub(crate) async fn place_constant(State(app): State<App>, body: WriteBody) -> R
     post, path = "/v1/orders/batch", tag = "orders",
     request_body = PlaceBatchRequest,
     responses(
-        (status = 207, description = "One result an order, in their order; one that is wrong does not spoil the others.", body = BatchView),
+        (status = 207, description = "One result an order, in their order; one that is wrong does not spoil the others. They are placed beside one another: of several with the same number any may be the first.", body = BatchView),
         BatchProblems
     )
 )]

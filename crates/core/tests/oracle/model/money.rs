@@ -173,7 +173,11 @@ impl Model {
     pub(crate) fn confirm(&mut self, id: u32) -> Answer {
         let Some(order) = self.orders.get(&id) else { return refused("not_found") };
         match order.state {
-            St::Held | St::InReview => self.sell_held(id),
+            St::Held | St::InReview => {
+                self.sell_held(id);
+                self.orders.get_mut(&id).unwrap().why = "confirmed";
+            }
+            St::Sold if order.why == "confirmed" => return say("repeated"),
             St::Released if order.reviewed() => match self.again(id) {
                 Again::Yes => self.retake(id),
                 Again::Frozen => return refused("frozen"),
@@ -198,6 +202,9 @@ impl Model {
 
     pub(crate) fn release(&mut self, id: u32) -> Answer {
         let Some(order) = self.orders.get(&id) else { return refused("not_found") };
+        if order.state == St::Released && order.why == "operator" {
+            return say("repeated");
+        }
         if order.state != St::Held && order.state != St::InReview {
             return refused(order.code());
         }
