@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use holdfast_core::assortment::{Assortment, Component, MakeUp, Part};
 use holdfast_core::campaign::Policy;
 use holdfast_core::id::{CampaignId, Location, MAIN_LOCATION, Sku};
-use holdfast_core::id::{PaymentId, Provider};
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Limits;
 use holdfast_core::order::{Allocation, Line, Order, Payment, RefundDue, State};
@@ -135,12 +134,11 @@ fn payment(payment: &Payment) -> wire::PaymentView {
 }
 
 fn refund_due(due: &RefundDue, payments: &[Payment]) -> wire::RefundDueView {
-    let shown = |(provider, id): &(Provider, PaymentId)| {
+    let shown = |(provider, id): &(_, _)| {
         let paid = payments
             .iter()
             .find(|p| p.succeeded() && p.notice.provider == *provider && p.notice.payment_id == *id);
         wire::RefundDuePaymentView {
-            provider: provider.to_string(),
             payment_id: id.to_string(),
             amount_minor: paid.and_then(|p| p.notice.amount_minor),
             currency: paid.and_then(|p| p.notice.currency.as_deref()).map(ToOwned::to_owned),

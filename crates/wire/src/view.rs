@@ -153,8 +153,6 @@ pub struct RefundDueView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RefundDuePaymentView {
-    /// The provider, within which the payment's id is one payment.
-    pub provider: String,
     /// The provider's payment.
     pub payment_id: String,
     /// How much.

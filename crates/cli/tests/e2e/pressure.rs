@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::support::{Http, Raw, Server, Start, place_body, run};
+use crate::support::{Http, Raw, Server, Start, place_body, run, wait_until};
 
 /// How long the mixed load lasts. A longer run: `HOLDFAST_PRESSURE_SECONDS=60`.
 fn duration() -> Duration {
@@ -71,9 +71,12 @@ async fn strangers_who_send_half_a_notice_hold_up_no_sale() {
         raw.send(head.as_bytes()).await.unwrap();
         strangers.push(raw);
     }
-    // They have filled the room that strangers have: the next one is turned away at once.
-    let more = server.http.post("/v1/payments/bank/notifications", &json!({})).await;
-    assert_eq!((more.status, more.code()), (503, "overloaded"), "{more:?}");
+    // As soon as they have filled the room that strangers have, the next one is turned away at once.
+    wait_until("a stranger to be turned away", async || {
+        let more = server.http.post("/v1/payments/bank/notifications", &json!({})).await;
+        ((more.status, more.code()) == (503, "overloaded")).then_some(())
+    })
+    .await;
     assert_eq!(server.http.place("drop", "A-1", "CUP", 1).await.status, 201);
     drop(strangers);
     server.finish().await;
