@@ -300,12 +300,8 @@ pub(super) fn set_due(after: &mut Order, before: &Order, policy: &Policy, now: T
     after.due_at = match after.state {
         State::Held => after.hold_ends_at.map(|end| policy.release_at(end)),
         State::InReview if before.state == State::InReview => before.due_at,
-        // A review gives time and never takes any: the hold was promised until its end.
         State::InReview => match policy.review_end {
-            ReviewEnd::Release => {
-                let ends = now.plus_seconds(policy.review_seconds);
-                after.hold_ends_at.map(|end| policy.release_at(end).max(ends)).or(Some(ends))
-            }
+            ReviewEnd::Release => Some(now.plus_seconds(policy.review_seconds)),
             ReviewEnd::Person => None,
         },
         State::Queued => before.due_at,

@@ -242,9 +242,8 @@ impl Model {
     }
 
     fn put_in_review(&mut self, id: u32) {
+        let ends = self.rules.review_releases.then_some(self.now + self.rules.review);
         let order = self.orders.get_mut(&id).unwrap();
-        let ends = (self.now + self.rules.review).max(order.end.map_or(0, |end| end + self.rules.grace));
-        let ends = self.rules.review_releases.then_some(ends);
         if order.state != St::InReview {
             (order.state, order.review_ends) = (St::InReview, ends);
         }
