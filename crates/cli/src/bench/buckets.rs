@@ -2,16 +2,14 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::engine;
 use super::load::Pace;
 use super::paths::Figures;
 use super::paths::measure::{self, Load, Turn, Variant};
-use super::report::{Environment, processors};
+use super::report::{Environment, Length};
 use super::stage::{Choice, Stage};
 use crate::output::{self, Format};
 
@@ -36,18 +34,11 @@ const PATH: &str = "batched";
 pub(crate) struct Args {
     #[command(flatten)]
     choice: Choice,
-    /// Rounds of each measurement
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Seconds of one measurement
-    #[arg(long, default_value_t = 3.0)]
-    seconds: f64,
+    #[command(flatten)]
+    length: Length,
     /// Connections, one order a request
     #[arg(long, default_value_t = 256)]
     connections: usize,
-    /// Where the random order numbers begin
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -89,11 +80,10 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let two = one.map(|variant| Variant { nodes: NODES, ..variant });
     let variants: Vec<Variant> =
         one.into_iter().chain(two.into_iter().filter(|_| stage.is_shared())).collect();
-    let bar = output::progress(args.rounds * variants.len(), "bench buckets");
+    let bar = output::progress(args.length.rounds * variants.len(), "bench buckets");
     let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); variants.len()];
-    for round in 0..args.rounds {
-        let seed = args.seed.wrapping_add(u64::try_from(round)? << 32);
-        let seconds = Duration::from_secs_f64(args.seconds);
+    for round in 0..args.length.rounds {
+        let (seed, seconds) = (args.length.seed_of(round)?, args.length.duration());
         let (connections, pace) = (args.connections, Pace::Closed);
         let load = Load { database: None, connections, pace, seconds, seed, crash: false };
         for (variant, turns) in variants.iter().zip(&mut turns) {
@@ -106,20 +96,8 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
         variants.iter().zip(&turns).map(|(variant, of)| Figures::of(*variant, of)).collect();
     let of_two = figures.split_off(TRIED.len());
     let one_node = Tried::of(figures).context("nothing was measured")?;
-    let (store, durability) = stage.describe().await?;
-    let environment = Environment {
-        processors: processors(),
-        store,
-        durability,
-        stock: engine::SUPPLY,
-        limits: "no account limits",
-        stored_orders: 0,
-        connections: args.connections,
-        distribution: "one hot pool; random order numbers, 128 bits",
-        rounds: args.rounds,
-        seconds_a_round: args.seconds,
-        seed: args.seed,
-    };
+    let distribution = "one hot pool; random order numbers, 128 bits";
+    let environment = stage.environment(&args.length, args.connections, distribution).await?;
     Ok(Report { environment, path: PATH, one_node, two_nodes: Tried::of(of_two) })
 }
 

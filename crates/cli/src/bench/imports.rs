@@ -13,7 +13,7 @@ use holdfast_store::{Clock, SystemClock};
 use holdfast_wire::{ImportView, PutCampaignRequest};
 use serde::Serialize;
 
-use super::report::{Rounds, Spread, processors, rounded};
+use super::report::{Spread, Taken, processors, rounded};
 use super::stage::{Choice, Stage};
 use crate::output::{self, Format};
 
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let server = stage.server().await?;
     let client = Client::new(server.address(), None)?;
     let bar = output::progress(usize::try_from(args.rounds)?, "bench imports");
-    let mut seconds: BTreeMap<&'static str, Rounds> = BTreeMap::new();
+    let mut seconds = Taken::default();
     for round in 0..args.rounds {
         one_round(&client, &format!("bench-{round}"), args.rows, &mut seconds).await?;
         bar.inc(1);
@@ -90,12 +90,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
 }
 
 /// Opens, counts one less of each, and brings more of each.
-async fn one_round(
-    client: &Client,
-    campaign: &str,
-    rows: u64,
-    seconds: &mut BTreeMap<&'static str, Rounds>,
-) -> Result<()> {
+async fn one_round(client: &Client, campaign: &str, rows: u64, seconds: &mut Taken) -> Result<()> {
     let put = PutCampaignRequest { name: "bench".to_owned(), ..PutCampaignRequest::default() };
     client.put_campaign(campaign, &put).await?;
     let plain = file("sku,quantity", rows, &format!("{UNITS}"));
@@ -124,7 +119,7 @@ async fn import(
     campaign: &str,
     mode: &'static str,
     file: Vec<u8>,
-    seconds: &mut BTreeMap<&'static str, Rounds>,
+    seconds: &mut Taken,
 ) -> Result<ImportView> {
     let query = ImportQuery {
         campaign_id: campaign.to_owned(),
@@ -133,24 +128,23 @@ async fn import(
     };
     let begun = Instant::now();
     let answer = client.import_stock(&query, file).await.with_context(|| format!("a file to {mode}"))?;
-    seconds.entry(mode).or_default().add(begun.elapsed().as_secs_f64());
+    seconds.add(mode, begun.elapsed().as_secs_f64());
     ensure!(!answer.value.replayed, "a file was applied before its answer was lost: measure again");
     Ok(answer.value)
 }
 
-fn report(environment: Environment, seconds: &BTreeMap<&'static str, Rounds>) -> Report {
-    let median = |mode: &str| seconds.get(mode).map_or(f64::NAN, Rounds::median);
+fn report(environment: Environment, seconds: &Taken) -> Report {
     #[expect(clippy::cast_precision_loss, reason = "at most 100,000 rows")]
     let rows = environment.rows as f64;
-    let rate = |mode: &str| rounded(rows / median(mode));
+    let rate = |mode: &str| rounded(rows / seconds.median(mode).unwrap_or(f64::NAN));
     Report {
         open_rows_per_second: rate("open"),
         count_rows_per_second: rate("count"),
         inbound_rows_per_second: rate("inbound"),
-        open_seconds: rounded(median("open")),
-        count_seconds: rounded(median("count")),
-        inbound_seconds: rounded(median("inbound")),
-        spread: seconds.iter().map(|(mode, rounds)| (*mode, rounds.spread())).collect(),
+        open_seconds: seconds.figure("open"),
+        count_seconds: seconds.figure("count"),
+        inbound_seconds: seconds.figure("inbound"),
+        spread: seconds.spread(),
         environment,
     }
 }

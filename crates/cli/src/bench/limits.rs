@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::engine::{self, Sale};
 use super::floor::CONSTANT_PATH;
 use super::load::{self, Measured, Pace, Requests};
-use super::report::{Environment, Rounds, SQLITE_DURABILITY, Spread, processors, rounded};
+use super::report::{Environment, SQLITE_DURABILITY, Spread, Taken, processors, rounded};
 use super::stage::directory;
 use crate::output::{self, Format};
 use crate::private::{DATABASE, PrivateServer};
@@ -66,20 +66,6 @@ struct Limits {
     holds_rps_at_1m_orders: f64,
     ratios: BTreeMap<&'static str, f64>,
     spread: BTreeMap<&'static str, Spread>,
-}
-
-/// The rounds of every figure.
-#[derive(Default)]
-struct Taken(BTreeMap<&'static str, Rounds>);
-
-impl Taken {
-    fn add(&mut self, name: &'static str, value: f64) {
-        self.0.entry(name).or_default().add(value);
-    }
-
-    fn median(&self, name: &str) -> f64 {
-        self.0.get(name).map_or(f64::NAN, Rounds::median)
-    }
 }
 
 /// Measures and prints.
@@ -152,7 +138,7 @@ async fn one_round(args: &Args, seed: u64, taken: &mut Taken) -> Result<()> {
 
 /// Open loop at half of the measured rate.
 async fn half_load(args: &Args, taken: &mut Taken) -> Result<()> {
-    let half = taken.median("http_holds_rps") / 2.0;
+    let half = taken.median("http_holds_rps").context("no holds were measured")? / 2.0;
     for round in 0..args.rounds {
         let seed = args.seed.wrapping_add(0x1000 + u64::try_from(round)?);
         let server = server(directory()?).await?;
@@ -193,8 +179,11 @@ fn resident_mib(pid: u32) -> Result<f64> {
 }
 
 fn limits(args: &Args, taken: &Taken, rss: f64) -> Limits {
-    let median = |name: &str| rounded(taken.median(name));
-    let ratio = |a: &str, b: &str| rounded(taken.median(a) / taken.median(b));
+    let median = |name: &str| taken.figure(name);
+    let ratio = |a: &str, b: &str| {
+        let both = taken.median(a).zip(taken.median(b));
+        rounded(both.map_or(f64::NAN, |(a, b)| a / b))
+    };
     Limits {
         environment: Environment {
             processors: processors(),
@@ -228,7 +217,7 @@ fn limits(args: &Args, taken: &Taken, rss: f64) -> Limits {
             ("half_load_p99 / bare_commit_p99", ratio("http_half_load_p99_ms", "bare_commit_p99_ms")),
             ("holds_at_1m / engine_holds", ratio("holds_rps_at_1m_orders", "engine_holds_rps")),
         ]),
-        spread: taken.0.iter().map(|(name, rounds)| (*name, rounds.spread())).collect(),
+        spread: taken.spread(),
     }
 }
 

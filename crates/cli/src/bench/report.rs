@@ -1,5 +1,9 @@
 //! Figures: medians of rounds with their spread, and the environment that they were measured in.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
 use serde::Serialize;
 
 /// The rounds of one figure.
@@ -31,6 +35,30 @@ impl Rounds {
     }
 }
 
+/// The rounds of every figure, by its name.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(BTreeMap<&'static str, Rounds>);
+
+impl Taken {
+    pub(crate) fn add(&mut self, name: &'static str, value: f64) {
+        self.0.entry(name).or_default().add(value);
+    }
+
+    /// None of what was not measured.
+    pub(crate) fn median(&self, name: &str) -> Option<f64> {
+        self.0.get(name).map(Rounds::median)
+    }
+
+    /// The median as it is shown; not a number if it was not measured.
+    pub(crate) fn figure(&self, name: &str) -> f64 {
+        self.median(name).map_or(f64::NAN, rounded)
+    }
+
+    pub(crate) fn spread(&self) -> BTreeMap<&'static str, Spread> {
+        self.0.iter().map(|(name, rounds)| (*name, rounds.spread())).collect()
+    }
+}
+
 /// To three digits after the point.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
@@ -56,6 +84,32 @@ pub(crate) fn processors() -> usize {
 
 /// What the embedded store promises.
 pub(crate) const SQLITE_DURABILITY: &str = "journal_mode WAL, synchronous FULL: a flush before every answer";
+
+/// How often and how long one hot pool is measured.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Length {
+    /// Rounds of each measurement
+    #[arg(long, default_value_t = 3)]
+    pub(crate) rounds: usize,
+    /// Seconds of one measurement
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// Where the random order numbers begin
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+impl Length {
+    /// Of one measurement.
+    pub(crate) fn duration(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+
+    /// Where the order numbers of a round begin.
+    pub(crate) fn seed_of(&self, round: usize) -> Result<u64> {
+        Ok(self.seed.wrapping_add(u64::try_from(round)? << 32))
+    }
+}
 
 /// What the figures were measured in.
 #[derive(Debug, Serialize)]

@@ -12,7 +12,8 @@ use holdfast_wire::{OpenPoolRequest, PolicyRequest, PutCampaignRequest, SwitchRe
 use tempfile::TempDir;
 
 use super::engine::SUPPLY;
-use super::report::SQLITE_DURABILITY;
+use super::load::Requests;
+use super::report::{Environment, Length, SQLITE_DURABILITY, processors};
 use crate::database::Url;
 use crate::private::{DATABASE, PrivateServer};
 use crate::serve::random_id;
@@ -114,6 +115,29 @@ impl Stage {
         Ok(Some(bytes))
     }
 
+    /// What was measured in, of one hot pool without limits.
+    pub(crate) async fn environment(
+        &self,
+        length: &Length,
+        connections: usize,
+        distribution: &'static str,
+    ) -> Result<Environment> {
+        let (store, durability) = self.describe().await?;
+        Ok(Environment {
+            processors: processors(),
+            store,
+            durability,
+            stock: SUPPLY,
+            limits: "no account limits",
+            stored_orders: 0,
+            connections,
+            distribution,
+            rounds: length.rounds,
+            seconds_a_round: length.duration().as_secs_f64(),
+            seed: length.seed,
+        })
+    }
+
     /// The store and its version; what it promises.
     pub(crate) async fn describe(&self) -> Result<(String, String)> {
         let directory = directory()?;
@@ -161,6 +185,25 @@ pub(crate) struct Sale<'s> {
 impl Sale<'_> {
     fn sku(&self, number: u32) -> String {
         if self.pools == 1 { self.sku.to_owned() } else { format!("{}-{number}", self.sku) }
+    }
+
+    /// Orders for it. What the path answers with, and where the authority may answer instead of a cache that is too slow.
+    pub(crate) fn requests(&self, addresses: Vec<String>, seed: u64) -> Requests {
+        let (status, instead) = match self.path {
+            "queued" => (202, None),
+            "cached" => (202, Some(201)),
+            _ => (201, None),
+        };
+        Requests {
+            addresses,
+            path: "/v1/orders",
+            campaign: self.campaign.to_owned(),
+            sku: self.sku,
+            skus: self.pools,
+            status,
+            instead,
+            seed,
+        }
     }
 
     /// Opens it; the first pool's id.

@@ -66,17 +66,7 @@ impl Shop {
         let campaign = format!("bench-{path}-{:x}", load.seed);
         let sale = Sale { campaign: &campaign, sku: "CUP", pools: 1, path, buckets: load.buckets };
         let pool = sale.open(&server).await?;
-        let requests = Requests {
-            addresses: vec![server.host().to_owned()],
-            path: "/v1/orders",
-            campaign: campaign.clone(),
-            sku: sale.sku,
-            skus: 1,
-            status: if path == "cached" { 202 } else { 201 },
-            // Where the cache was too slow the authority has answered.
-            instead: (path == "cached").then_some(201),
-            seed: load.seed,
-        };
+        let requests = sale.requests(vec![server.host().to_owned()], load.seed);
         let shop = Self { server, pool, requests, redis, _proxy: proxy };
         if path == "cached" {
             shop.until("accepts", |accepts, _| accepts).await?;

@@ -11,11 +11,13 @@ use anyhow::Result;
 use serde::Serialize;
 
 use self::measure::Load;
-use super::report::{Environment, Rounds, Spread, processors, rounded};
+use super::floor;
+use super::report::{Environment, Length, Spread, Taken, rounded};
 use super::stage::{Choice, Stage};
-use super::{engine, floor};
 use crate::output::{self, Format};
 
+/// How orders are spread.
+const DISTRIBUTION: &str = "one hot pool; random order numbers, 128 bits";
 /// What the answers of a slow authority are delayed by.
 const DELAY: Duration = Duration::from_millis(20);
 /// Landing while a burst is accepted, as a share of what is accepted.
@@ -37,12 +39,8 @@ const WORTH: f64 = 1.5;
 pub(crate) struct Args {
     #[command(flatten)]
     choice: Choice,
-    /// Rounds of each measurement
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Seconds of one measurement
-    #[arg(long, default_value_t = 3.0)]
-    seconds: f64,
+    #[command(flatten)]
+    length: Length,
     /// Connections, one order a request
     #[arg(long, default_value_t = 256)]
     connections: usize,
@@ -52,9 +50,6 @@ pub(crate) struct Args {
     /// Let the cache flush each write before it answers: killed, it then loses nobody
     #[arg(long)]
     durable_cache: bool,
-    /// Where the random order numbers begin
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -109,20 +104,6 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rounds of every figure, by its name.
-#[derive(Default)]
-struct Taken(BTreeMap<&'static str, Rounds>);
-
-impl Taken {
-    fn add(&mut self, name: &'static str, value: f64) {
-        self.0.entry(name).or_default().add(value);
-    }
-
-    fn median(&self, name: &str) -> f64 {
-        self.0.get(name).map_or(f64::NAN, |rounds| rounded(rounds.median()))
-    }
-}
-
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate far below 2^32")]
 fn paced(accepted_rps: f64) -> u32 {
     (accepted_rps * PACED_TO) as u32
@@ -131,9 +112,9 @@ fn paced(accepted_rps: f64) -> u32 {
 async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let is_slow_too = stage.port().is_some();
     let steps = if is_slow_too { 6 } else { 4 };
-    let bar = output::progress(args.rounds * steps + ARRIVALS.len(), "bench cache");
+    let bar = output::progress(args.length.rounds * steps + ARRIVALS.len(), "bench cache");
     let mut taken = Taken::default();
-    for round in 0..args.rounds {
+    for round in 0..args.length.rounds {
         let load = args.load(round)?;
         let constant = floor::constant_http_rps(stage, load.connections, load.seconds, load.seed).await?;
         taken.add("constant_http_rps", constant);
@@ -159,8 +140,8 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     }
     let mut arrivals = Vec::new();
     for share in ARRIVALS {
-        let rate = taken.median("landed_rps") * share;
-        let [p50, p99] = measure::lag(stage, args.load(args.rounds)?, rate).await?;
+        let rate = taken.figure("landed_rps") * share;
+        let [p50, p99] = measure::lag(stage, args.load(args.length.rounds)?, rate).await?;
         arrivals.push(Arrival {
             arrival_rps: rounded(rate),
             lag_p50_ms: rounded(p50),
@@ -171,26 +152,26 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     bar.finish_and_clear();
     let slow_authority = is_slow_too.then(|| Slow {
         delay_ms: DELAY.as_millis(),
-        batched_holds_rps: taken.median("slow_batched_holds_rps"),
-        accepted_rps: taken.median("slow_accepted_rps"),
-        landed_rps: taken.median("slow_landed_rps"),
-        backlog_orders: taken.median("slow_backlog_orders"),
+        batched_holds_rps: taken.figure("slow_batched_holds_rps"),
+        accepted_rps: taken.figure("slow_accepted_rps"),
+        landed_rps: taken.figure("slow_landed_rps"),
+        backlog_orders: taken.figure("slow_backlog_orders"),
     });
     Ok(Report {
-        environment: args.environment(stage).await?,
+        environment: stage.environment(&args.length, args.connections, DISTRIBUTION).await?,
         cache: if args.durable_cache { "Redis, flushes each write" } else { "Redis, keeps nothing on disk" },
         buckets: args.buckets,
-        constant_http_rps: taken.median("constant_http_rps"),
-        engine_holds_rps: taken.median("engine_holds_rps"),
-        batched_holds_rps: taken.median("batched_holds_rps"),
-        batched_p99_ms: taken.median("batched_p99_ms"),
-        accepted_rps: taken.median("accepted_rps"),
-        accepted_p99_ms: taken.median("accepted_p99_ms"),
-        landed_rps: taken.median("landed_rps"),
+        constant_http_rps: taken.figure("constant_http_rps"),
+        engine_holds_rps: taken.figure("engine_holds_rps"),
+        batched_holds_rps: taken.figure("batched_holds_rps"),
+        batched_p99_ms: taken.figure("batched_p99_ms"),
+        accepted_rps: taken.figure("accepted_rps"),
+        accepted_p99_ms: taken.figure("accepted_p99_ms"),
+        landed_rps: taken.figure("landed_rps"),
         arrivals,
         slow_authority,
-        advice: advice(taken.median("accepted_rps"), taken.median("batched_holds_rps")),
-        spread: taken.0.iter().map(|(name, rounds)| (*name, rounds.spread())).collect(),
+        advice: advice(taken.figure("accepted_rps"), taken.figure("batched_holds_rps")),
+        spread: taken.spread(),
     })
 }
 
@@ -198,28 +179,11 @@ impl Args {
     fn load(&self, round: usize) -> Result<Load> {
         Ok(Load {
             connections: self.connections,
-            seconds: Duration::from_secs_f64(self.seconds),
-            seed: self.seed.wrapping_add(u64::try_from(round)? << 32),
+            seconds: self.length.duration(),
+            seed: self.length.seed_of(round)?,
             buckets: self.buckets,
             is_durable: self.durable_cache,
             delay: None,
-        })
-    }
-
-    async fn environment(&self, stage: &Stage) -> Result<Environment> {
-        let (store, durability) = stage.describe().await?;
-        Ok(Environment {
-            processors: processors(),
-            store,
-            durability,
-            stock: engine::SUPPLY,
-            limits: "no account limits",
-            stored_orders: 0,
-            connections: self.connections,
-            distribution: "one hot pool; random order numbers, 128 bits",
-            rounds: self.rounds,
-            seconds_a_round: self.seconds,
-            seed: self.seed,
         })
     }
 }

@@ -139,16 +139,8 @@ pub(crate) async fn turn(stage: &Stage, variant: Variant, load: Load<'_>) -> Res
         buckets: variant.buckets,
     };
     let pool = sale.open(&server).await?;
-    let requests = Requests {
-        addresses: std::iter::once(&server).chain(&others).map(|node| node.host().to_owned()).collect(),
-        path: "/v1/orders",
-        campaign: campaign.clone(),
-        sku: sale.sku,
-        skus: variant.pools,
-        status: if variant.is_queued() { 202 } else { 201 },
-        instead: None,
-        seed: load.seed,
-    };
+    let addresses = std::iter::once(&server).chain(&others).map(|node| node.host().to_owned()).collect();
+    let requests = sale.requests(addresses, load.seed);
     if matches!(load.pace, Pace::Open(_)) {
         let other = Requests { seed: !load.seed, ..requests.clone() };
         load::run(other, load.connections, Pace::Closed, WARM_UP).await?;

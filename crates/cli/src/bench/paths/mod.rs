@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use self::measure::{Load, Recovery, Turn, Variant, Waits};
 use super::load::Pace;
-use super::report::{Environment, Rounds, Spread, processors, rounded};
+use super::report::{Environment, Length, Rounds, Spread, Taken, rounded};
 use super::stage::{Choice, Stage, directory};
 use super::{engine, floor};
 use crate::database::Url;
@@ -49,12 +49,8 @@ const FILL_MAX: Duration = Duration::from_secs(1_200);
 pub(crate) struct Args {
     #[command(flatten)]
     choice: Choice,
-    /// Rounds of each measurement
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Seconds of one measurement
-    #[arg(long, default_value_t = 3.0)]
-    seconds: f64,
+    #[command(flatten)]
+    length: Length,
     /// Connections, one order a request
     #[arg(long, default_value_t = 64)]
     connections: usize,
@@ -64,9 +60,6 @@ pub(crate) struct Args {
     /// Also measure the batched path on a database that holds so many orders
     #[arg(long, value_name = "ORDERS", default_value_t = 0)]
     stored: u64,
-    /// Where the random order numbers begin
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// Also write the result as one page with charts, which loads nothing else
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -198,11 +191,11 @@ fn variants(args: &Args, stage: &Stage) -> Vec<Variant> {
 
 async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let variants = variants(args, stage);
-    let bar = output::progress(args.rounds * (variants.len() + 3), "bench paths");
-    let seconds = Duration::from_secs_f64(args.seconds);
-    let mut taken: BTreeMap<&'static str, Rounds> = BTreeMap::new();
+    let bar = output::progress(args.length.rounds * (variants.len() + 3), "bench paths");
+    let seconds = args.length.duration();
+    let mut taken = Taken::default();
     let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); variants.len()];
-    for round in 0..args.rounds {
+    for round in 0..args.length.rounds {
         let load = args.load(round)?;
         let bare = floor::bare(stage, args.connections, seconds, load.seed).await?;
         let constant = floor::constant_http_rps(stage, args.connections, seconds, load.seed).await?;
@@ -216,12 +209,12 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
             ("bare_commit_p99_ms", Some(bare.commit_p99_ms)),
             ("engine_holds_rps", Some(engine)),
         ] {
-            value.into_iter().for_each(|value| taken.entry(name).or_default().add(value));
+            value.into_iter().for_each(|value| taken.add(name, value));
         }
         bar.inc(3);
         for (variant, turns) in variants.iter().zip(&mut turns) {
             // The last round's servers are killed, to see what that leaves.
-            let load = Load { crash: round + 1 == args.rounds, ..load };
+            let load = Load { crash: round + 1 == args.length.rounds, ..load };
             turns.push(measure::turn(stage, *variant, load).await.with_context(|| variant.name())?);
             bar.inc(1);
         }
@@ -236,19 +229,19 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
         }
     }
     bar.finish_and_clear();
-    let median = |name: &str| taken.get(name).map(|rounds| rounded(rounds.median()));
-    let ceiling = |name: &str| median(name).unwrap_or(f64::NAN);
+    let ceiling = |name: &str| taken.figure(name);
     let ceilings = Ceilings {
         constant_http_rps: ceiling("constant_http_rps"),
         bare_insert_rps: ceiling("bare_insert_rps"),
         one_row_transaction_tps: ceiling("one_row_transaction_tps"),
         direct_transaction_tps: ceiling("direct_transaction_tps"),
-        direct_transaction_spread_tps: median("direct_transaction_spread_tps"),
+        direct_transaction_spread_tps: taken.median("direct_transaction_spread_tps").map(rounded),
         bare_commit_p99_ms: ceiling("bare_commit_p99_ms"),
         engine_holds_rps: ceiling("engine_holds_rps"),
-        spread: taken.iter().map(|(name, rounds)| (*name, rounds.spread())).collect(),
+        spread: taken.spread(),
     };
-    let environment = environment(args, stage).await?;
+    let distribution = "one hot pool, and 1,000 even pools beside it; random order numbers, 128 bits";
+    let environment = stage.environment(&args.length, args.connections, distribution).await?;
     Ok(Report { advice: advice::of_paths(&paths), environment, ceilings, paths })
 }
 
@@ -259,8 +252,8 @@ impl Args {
             database: None,
             connections: self.connections,
             pace: Pace::Closed,
-            seconds: Duration::from_secs_f64(self.seconds),
-            seed: self.seed.wrapping_add(u64::try_from(round)? << 32),
+            seconds: self.length.duration(),
+            seed: self.length.seed_of(round)?,
             crash: false,
         })
     }
@@ -269,7 +262,7 @@ impl Args {
 /// The batched path at so many orders a second, whether answered or not; the p99.
 async fn half_load(args: &Args, stage: &Stage, rate: f64) -> Result<f64> {
     let mut rounds = Rounds::default();
-    for round in 0..args.rounds {
+    for round in 0..args.length.rounds {
         let load = Load { pace: Pace::Open(rate), ..args.load(round)? };
         rounds.add(measure::turn(stage, BATCHED, load).await.context("half load")?.p99_ms);
     }
@@ -282,33 +275,16 @@ async fn with_stored_orders(args: &Args, stage: &Stage) -> Result<Figures> {
     let database = stage.empty(&directory).await?;
     let sale =
         engine::Sale::open_on(Url::parse(&database)?.open(random_id()?).await?, &Policy::default()).await?;
-    sale.place(args.stored, FILL_MAX, args.seed ^ 0xff).await?;
+    sale.place(args.stored, FILL_MAX, args.length.seed ^ 0xff).await?;
     sale.close().await?;
     let mut turns = Vec::new();
-    for round in 0..args.rounds {
+    for round in 0..args.length.rounds {
         let load = Load { database: Some(&database), ..args.load(round)? };
         turns.push(measure::turn(stage, BATCHED, load).await.context("with stored orders")?);
     }
     let figures = Figures::of(BATCHED, &turns);
     let name = format!("{}, {} stored", figures.name, args.stored);
     Ok(Figures { stored_orders: args.stored, name, ..figures })
-}
-
-async fn environment(args: &Args, stage: &Stage) -> Result<Environment> {
-    let (store, durability) = stage.describe().await?;
-    Ok(Environment {
-        processors: processors(),
-        store,
-        durability,
-        stock: engine::SUPPLY,
-        limits: "no account limits",
-        stored_orders: 0,
-        connections: args.connections,
-        distribution: "one hot pool, and 1,000 even pools beside it; random order numbers, 128 bits",
-        rounds: args.rounds,
-        seconds_a_round: args.seconds,
-        seed: args.seed,
-    })
 }
 
 fn text(report: &Report) -> Result<String> {
