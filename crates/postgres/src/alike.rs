@@ -48,7 +48,7 @@ pub(crate) static INSERT_ORDERS: Sql = Sql::new(
 pub(crate) static INSERT_ENTRIES: Sql = Sql::new(
     "INSERT INTO ledger (pool, bucket, seq, at, order_id, business_no, action, delta_available, delta_held, delta_sold, \
      settled, from_state, to_state, order_version, source, actor, reason) SELECT $7, $8, own.seq, $9, own.order_id, \
-     own.business_no, $10, own.available, own.held, own.sold, $11, $12, $13, $14, $15, $16, $17 \
+     own.business_no, $10, own.available, own.held, own.sold, $11, $12, $13, $14, $17, $15, $16 \
      FROM UNNEST($1, $2, $3, $4, $5, $6) AS own (seq, order_id, business_no, available, held, sold)",
     &[
         Type::INT8_ARRAY,
@@ -74,9 +74,9 @@ pub(crate) static INSERT_ENTRIES: Sql = Sql::new(
 /// The same of landings: each has its entry of the stream as its source.
 pub(crate) static INSERT_LANDED_ENTRIES: Sql = Sql::new(
     "INSERT INTO ledger (pool, bucket, seq, at, order_id, business_no, action, delta_available, delta_held, delta_sold, \
-     settled, from_state, to_state, order_version, source, actor, reason) SELECT $8, $9, own.seq, $10, own.order_id, \
-     own.business_no, $11, own.available, own.held, own.sold, $12, $13, $14, $15, own.source, $16, $17 \
-     FROM UNNEST($1, $2, $3, $4, $5, $6, $7) AS own (seq, order_id, business_no, available, held, sold, source)",
+     settled, from_state, to_state, order_version, source, actor, reason) SELECT $7, $8, own.seq, $9, own.order_id, \
+     own.business_no, $10, own.available, own.held, own.sold, $11, $12, $13, $14, own.source, $15, $16 \
+     FROM UNNEST($1, $2, $3, $4, $5, $6, $17) AS own (seq, order_id, business_no, available, held, sold, source)",
     &[
         Type::INT8_ARRAY,
         Type::UUID_ARRAY,
@@ -84,7 +84,6 @@ pub(crate) static INSERT_LANDED_ENTRIES: Sql = Sql::new(
         Type::INT8_ARRAY,
         Type::INT8_ARRAY,
         Type::INT8_ARRAY,
-        Type::TEXT_ARRAY,
         Type::UUID,
         Type::INT4,
         Type::INT8,
@@ -95,6 +94,7 @@ pub(crate) static INSERT_LANDED_ENTRIES: Sql = Sql::new(
         Type::INT8,
         Type::TEXT,
         Type::TEXT,
+        Type::TEXT_ARRAY,
     ],
 );
 
@@ -156,29 +156,29 @@ pub(crate) fn entries(entries: &[Entry]) -> Result<Option<(&'static Sql, Vec<Own
         return Ok(None);
     };
     let has_one_source = entries.iter().all(|entry| entry.source == first.source);
-    let mut params: Vec<Owned<'_>> = vec![
+    let (statement, source): (_, Owned<'_>) = if has_one_source {
+        (&INSERT_ENTRIES, Box::new(&*first.source))
+    } else {
+        (&INSERT_LANDED_ENTRIES, column(entries, |entry| &*entry.source))
+    };
+    let params = vec![
         try_column(entries, |entry| integer(entry.seq))?,
         column(entries, |entry| entry.order_id.map(|id| uuid(id.0))),
         column(entries, |entry| &*entry.business_no),
         column(entries, |entry| entry.delta.available),
         column(entries, |entry| entry.delta.held),
         column(entries, |entry| entry.delta.sold),
+        Box::new(uuid(first.bucket.pool.0)),
+        Box::new(short(first.bucket.number)),
+        Box::new(first.at.0),
+        Box::new(first.action.as_str()),
+        Box::new(integer(first.settled)?),
+        Box::new(first.from_state.map(State::as_str)),
+        Box::new(first.to_state.map(State::as_str)),
+        Box::new(first.order_version.map(i64::from)),
+        Box::new(&*first.actor),
+        Box::new(&*first.reason),
+        source,
     ];
-    if !has_one_source {
-        params.push(column(entries, |entry| &*entry.source));
-    }
-    params.push(Box::new(uuid(first.bucket.pool.0)));
-    params.push(Box::new(short(first.bucket.number)));
-    params.push(Box::new(first.at.0));
-    params.push(Box::new(first.action.as_str()));
-    params.push(Box::new(integer(first.settled)?));
-    params.push(Box::new(first.from_state.map(State::as_str)));
-    params.push(Box::new(first.to_state.map(State::as_str)));
-    params.push(Box::new(first.order_version.map(i64::from)));
-    if has_one_source {
-        params.push(Box::new(&*first.source));
-    }
-    params.push(Box::new(&*first.actor));
-    params.push(Box::new(&*first.reason));
-    Ok(Some((if has_one_source { &INSERT_ENTRIES } else { &INSERT_LANDED_ENTRIES }, params)))
+    Ok(Some((statement, params)))
 }

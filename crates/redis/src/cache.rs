@@ -222,9 +222,7 @@ impl RedisCache {
         let mut examined = Vec::new();
         for link in self.masters.all(self.soon()).await? {
             let live = link.live(Instant::now() + self.options.connect).await?;
-            let answer = link.call(&redis::cmd("INFO"), None, self.soon()).await?;
-            let text = replies::text(&answer).ok_or_else(unreadable)?;
-            examined.push(Info::read(text).examined(live.master.node.to_string()));
+            examined.push(self.info_of(&link).await?.examined(live.master.node.to_string()));
         }
         Ok(examined)
     }
@@ -232,9 +230,14 @@ impl RedisCache {
     async fn info(&self, bucket: BucketKey) -> Result<(Arc<Link>, Info), Fault> {
         let keys = self.keys(bucket);
         let link = self.link(&keys).await?;
+        let info = self.info_of(&link).await?;
+        Ok((link, info))
+    }
+
+    async fn info_of(&self, link: &Arc<Link>) -> Result<Info, Fault> {
         let answer = link.call(&redis::cmd("INFO"), None, self.soon()).await?;
         let text = replies::text(&answer).ok_or_else(|| Fault::unfit(UNREADABLE))?;
-        Ok((link, Info::read(text)))
+        Ok(Info::read(text))
     }
 }
 
