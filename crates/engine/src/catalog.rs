@@ -1,7 +1,7 @@
 //! What the node knows of campaigns and pools: read when first asked for, and told by the authority what
 //! changed since, whoever changed it. It routes and refuses early; only the authority decides.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -193,15 +193,11 @@ impl Catalog {
     /// Every bucket of the pools that are on the cached path, as far as the node knows them, without those of
     /// campaigns that are closed.
     pub(crate) fn cached_buckets(&self) -> BTreeSet<BucketKey> {
-        let closed = self.closed_campaigns();
-        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
-        let cached = pools.iter().filter(|((of, ..), entry)| entry.is_cached() && !closed.contains(of));
-        cached.flat_map(|(_, entry)| buckets_of(entry)).collect()
-    }
-
-    fn closed_campaigns(&self) -> HashSet<CampaignId> {
         let campaigns = self.campaigns.read().unwrap_or_else(PoisonError::into_inner);
-        campaigns.values().filter(|known| known.switches.closed).map(|known| known.id.clone()).collect()
+        let is_closed = |of: &CampaignId| campaigns.get(of).is_some_and(|known| known.switches.closed);
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        let cached = pools.iter().filter(|((of, ..), entry)| entry.is_cached() && !is_closed(of));
+        cached.flat_map(|(_, entry)| buckets_of(entry)).collect()
     }
 
     /// The campaign of a bucket that is on the cached path; none if it is not.

@@ -169,14 +169,15 @@ impl Engine {
 
     /// An order that cannot be ended becomes a case: a person must look. What only could not be done now does not.
     async fn tell_of(&self, order: DueOrder, failed: &Result<Outcome, Error>) {
-        let is_odd = matches!(failed, Err(Error::Store(StoreError::Data(_) | StoreError::Corrupt(_))));
-        // Where it is the bucket, that has a case of its own for all its holds.
-        if is_odd && ahead::is_found(self.store(), order.home.pool).await {
-            return;
-        }
         let why = match failed {
             Ok(outcome) => format!("{outcome:?}"),
-            Err(Error::Store(error @ (StoreError::Data(_) | StoreError::Corrupt(_)))) => error.to_string(),
+            Err(Error::Store(error @ (StoreError::Data(_) | StoreError::Corrupt(_)))) => {
+                // Where it is the bucket, that has a case of its own for all its holds.
+                if ahead::is_found(self.store(), order.home.pool).await {
+                    return;
+                }
+                error.to_string()
+            }
             Err(
                 Error::Store(
                     StoreError::Conflict(_)

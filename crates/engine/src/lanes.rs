@@ -316,8 +316,9 @@ impl Lanes {
         let mut looked = false;
         while let Some(mut part) = parts.pop() {
             let result = self.commit_part(&mut part).await;
-            if !looked && let Err(holdfast_store::Error::Data(_) | holdfast_store::Error::Corrupt(_)) = result
-            {
+            let are_rows_odd =
+                matches!(result, Err(holdfast_store::Error::Data(_) | holdfast_store::Error::Corrupt(_)));
+            if are_rows_odd && !looked {
                 looked = true;
                 if ahead::freeze(&*self.store, pools_of(&part)).await {
                     parts.push(part);
@@ -334,7 +335,7 @@ impl Lanes {
                         let _ = task.reply.send(Ok(outcome));
                     }
                 }
-                Err(holdfast_store::Error::Data(_) | holdfast_store::Error::Corrupt(_)) if part.len() > 1 => {
+                Err(_) if are_rows_odd && part.len() > 1 => {
                     self.measured.metrics.bisections.inc();
                     let second = part.split_off(part.len() / 2);
                     parts.push(second);
