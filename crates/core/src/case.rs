@@ -49,7 +49,8 @@ pub enum CaseAction {
 spelled! {
     CaseKind {
         Incarnation = "incarnation", OrderMismatch = "order_mismatch", ChargedTwice = "charged_twice",
-        PaymentUnderReview = "payment_under_review", HoldOverdue = "hold_overdue", PoisonEntry = "poison_entry", LedgerAhead = "ledger_ahead",
+        PaymentUnderReview = "payment_under_review", HoldOverdue = "hold_overdue",
+        PoisonEntry = "poison_entry", LedgerAhead = "ledger_ahead",
     }
     CaseState { Open = "open", Resolved = "resolved" }
     CaseAction { Acknowledge = "acknowledge" }

@@ -155,10 +155,13 @@ impl Ord {
         self.waiting_go_back();
     }
 
+    fn has_ended(&self) -> bool {
+        !matches!(self.state, St::Queued | St::Held | St::InReview)
+    }
+
     /// An order that has ended with money that nobody judged.
     fn needs_a_person(&self) -> bool {
-        let has_ended = !matches!(self.state, St::Queued | St::Held | St::InReview);
-        has_ended && self.reviewed()
+        self.has_ended() && self.reviewed()
     }
 
     /// The open attempt that a notice is about.

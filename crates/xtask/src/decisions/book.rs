@@ -11,7 +11,7 @@ use holdfast_core::command::{
 use holdfast_core::decide::decide;
 use holdfast_core::id::{Account, CampaignId, Location, OrderId, OrderKey, OrderNo, PoolId, Sku};
 use holdfast_core::limit::{Ceilings, LimitKeys};
-use holdfast_core::order::{Order, PaymentOutcome};
+use holdfast_core::order::Order;
 use holdfast_core::snapshot::{Changes, Snapshot};
 use holdfast_core::stock::{Bucket, Path, Routing};
 use holdfast_core::time::Timestamp;
@@ -130,12 +130,9 @@ impl Book {
             rows.order_keys.insert(change.order.key.clone(), change.order.id);
             rows.orders.insert(change.order.id, change.order);
         }
-        for payment in changes.payments {
-            if payment.outcome == PaymentOutcome::Succeeded {
-                let key = (payment.provider.clone(), payment.payment_id);
-                rows.claims.entry(key).or_insert(payment.order);
-            }
-            rows.events.insert((payment.provider, payment.event_id), payment.order);
-        }
+        let events = changes.payments.into_iter();
+        rows.events.extend(events.map(|row| ((row.provider, row.event_id), row.order)));
+        let claims = changes.claims.into_iter();
+        rows.claims.extend(claims.map(|claim| ((claim.provider, claim.payment_id), claim.order)));
     }
 }

@@ -236,9 +236,8 @@ impl Model {
             let told = |s: &Seen| s.notice.succeeded && s.notice.payment == *id;
             order.seen.iter().any(|s| told(s) && (what.is_empty() || s.what == what))
         };
-        let has_ended = !matches!(order.state, St::Queued | St::Held | St::InReview);
         let any_due = order.due.iter().any(|(_, id)| payments.is_empty() || payments.contains(id))
-            || (has_ended && payments.iter().any(|id| paid(id, "review")));
+            || (order.has_ended() && payments.iter().any(|id| paid(id, "review")));
         if any_due && payments.iter().all(|id| paid(id, "")) {
             order.due.retain(|(_, payment)| !payments.is_empty() && !payments.contains(payment));
             for seen in &mut order.seen {
