@@ -12,6 +12,7 @@ pub mod campaign;
 pub mod case;
 pub mod command;
 pub mod decide;
+pub mod event;
 pub mod id;
 pub mod import;
 pub mod invariant;

@@ -43,7 +43,7 @@ pub(crate) fn add<'a>(flight: &mut Flight<'a>, acts: &'a [Act], now: Timestamp) 
         let (campaign, pool) = match &act.about {
             About::Campaign(id) | About::Order(_, id) => (Some(id.as_str()), None),
             About::Pool(id) => (None, Some(uuid(id.0))),
-            About::Case(_) | About::Key(_) => (None, None),
+            About::Case(_) | About::Key(_) | About::Sink(_) => (None, None),
         };
         campaigns.push(campaign);
         pools.push(pool);

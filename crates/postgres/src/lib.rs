@@ -34,6 +34,7 @@ mod queue;
 mod read;
 mod row;
 mod settlement;
+mod sinks;
 mod statement;
 mod store;
 mod sweep;

@@ -25,6 +25,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V10__places", include_str!("../migrations/V10__places.sql")),
     ("V11__cache", include_str!("../migrations/V11__cache.sql")),
     ("V12__payment_claims", include_str!("../migrations/V12__payment_claims.sql")),
+    ("V13__sinks", include_str!("../migrations/V13__sinks.sql")),
 ];
 
 /// How long a node waits for another one that migrates.

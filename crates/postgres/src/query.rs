@@ -86,6 +86,16 @@ impl Query {
         self.sql.push_str(&format!(" AND {column} = ANY ({name})"));
     }
 
+    /// Adds the condition that an entry stands after a position.
+    pub(crate) fn after_position(&mut self, after: Option<LedgerPosition>) -> Result<(), Error> {
+        let Some((BucketKey { pool, number }, seq)) = after else { return Ok(()) };
+        let pool = self.value(uuid(pool.0), Type::UUID);
+        let number = self.value(i32::try_from(number).unwrap_or(i32::MAX), Type::INT4);
+        let seq = self.value(integer(seq)?, Type::INT8);
+        self.sql.push_str(&format!(" AND (pool, bucket, seq) > ({pool}, {number}, {seq})"));
+        Ok(())
+    }
+
     /// One more than asked for, so that a page knows whether there are more.
     pub(crate) fn page(mut self, order_by: &str, page_limit: usize) -> Self {
         let limit = self.value(limit(page_limit), Type::INT8);
@@ -285,12 +295,7 @@ pub(crate) fn ledger(filter: &LedgerFilter, page: &Page<LedgerPosition>) -> Resu
     query.in_scope("(SELECT campaign_id FROM pool WHERE pool.id = ledger.pool)", &filter.scope);
     query.and_id("pool =", filter.pool.map(|pool| pool.0));
     query.and_id("order_id =", filter.order.map(|order| order.0));
-    if let Some((BucketKey { pool, number }, seq)) = page.after {
-        let pool = query.value(uuid(pool.0), Type::UUID);
-        let number = query.value(i32::try_from(number).unwrap_or(i32::MAX), Type::INT4);
-        let seq = query.value(integer(seq)?, Type::INT8);
-        query.sql.push_str(&format!(" AND (pool, bucket, seq) > ({pool}, {number}, {seq})"));
-    }
+    query.after_position(page.after)?;
     Ok(query.page("pool, bucket, seq", page.limit))
 }
 

@@ -84,7 +84,7 @@ impl Inner {
 
 /// PostgreSQL as the authority.
 pub struct PostgresStore {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     address: Address,
     _threads: Threads,
 }

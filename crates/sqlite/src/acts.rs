@@ -15,7 +15,7 @@ pub(crate) fn record(db: &Connection, act: &Act, now: Timestamp) -> Result<(), E
     let (campaign, pool) = match &act.about {
         About::Campaign(id) | About::Order(_, id) => (Some(id.as_str()), None),
         About::Pool(id) => (None, Some(bytes(id.0))),
-        About::Case(_) | About::Key(_) => (None, None),
+        About::Case(_) | About::Key(_) | About::Sink(_) => (None, None),
     };
     let request_id = act.via.as_ref().map(|via| &*via.request_id);
     let sql = "INSERT INTO operator_action (at, operator, action, subject, reason, actor_key, request_id, detail, \

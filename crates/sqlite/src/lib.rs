@@ -25,6 +25,7 @@ mod query;
 mod queue;
 mod reader;
 mod settlement;
+mod sinks;
 mod store;
 mod transit;
 mod writer;

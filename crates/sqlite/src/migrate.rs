@@ -24,6 +24,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V10__places", include_str!("../migrations/V10__places.sql")),
     ("V11__cache", include_str!("../migrations/V11__cache.sql")),
     ("V12__payment_claims", include_str!("../migrations/V12__payment_claims.sql")),
+    ("V13__sinks", include_str!("../migrations/V13__sinks.sql")),
 ];
 
 /// Brings the schema up to date. A schema that is newer than this binary is refused, unless the migration

@@ -94,6 +94,14 @@ impl Query {
         self.values.extend(campaigns.iter().map(|id| text(id.as_str())));
     }
 
+    /// Adds the condition that an entry stands after a position.
+    pub(crate) fn after_position(&mut self, after: Option<LedgerPosition>) -> Result<(), Error> {
+        let Some((BucketKey { pool, number }, seq)) = after else { return Ok(()) };
+        self.sql.push_str(" AND (pool, bucket, seq) > (?, ?, ?)");
+        self.values.extend([blob(pool.0), Value::Integer(i64::from(number)), Value::Integer(integer(seq)?)]);
+        Ok(())
+    }
+
     pub(crate) fn page(mut self, order_by: &str, page_limit: usize) -> Self {
         self.sql.push_str(" ORDER BY ");
         self.sql.push_str(order_by);
@@ -199,12 +207,7 @@ pub(crate) fn ledger(
     query.in_scope("(SELECT campaign_id FROM pool WHERE pool.id = ledger.pool)", &filter.scope);
     query.and("pool = ?", filter.pool.map(|pool| blob(pool.0)));
     query.and("order_id = ?", filter.order.map(|order| blob(order.0)));
-    if let Some((BucketKey { pool, number }, seq)) = page.after {
-        query.and("(pool, bucket, seq) > (?, ", Some(blob(pool.0)));
-        query.sql.push_str("?, ?)");
-        query.values.push(Value::Integer(i64::from(number)));
-        query.values.push(Value::Integer(integer(seq)?));
-    }
+    query.after_position(page.after)?;
     let items = query.page("pool, bucket, seq", page.limit).run(db, rows::entry)?;
     Ok(page_of(items, page.limit))
 }

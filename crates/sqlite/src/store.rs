@@ -58,10 +58,10 @@ impl Default for Options {
 
 /// The embedded store.
 pub struct SqliteStore {
-    writer: Writer,
-    readers: Readers,
+    pub(crate) writer: Writer,
+    pub(crate) readers: Readers,
     path: PathBuf,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     metrics: Arc<StoreMetrics>,
     _lock: ServerLock,
 }

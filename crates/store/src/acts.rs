@@ -21,6 +21,7 @@ use crate::assortment::PutAssortment;
 use crate::authority::ResolveCase;
 use crate::contract::{SwitchCampaign, SwitchPool};
 use crate::keys::{KeyId, KeyRow, Scope};
+use crate::sinks::{ChangeSink, SinkName, SinkRow};
 
 /// What an act was about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub enum About {
     Case(CaseId),
     /// A key: of no campaign, whatever its scope.
     Key(KeyId),
+    /// A sink: of no campaign, as it is told of all.
+    Sink(SinkName),
 }
 
 impl About {
@@ -46,6 +49,7 @@ impl About {
             Self::Order(id, _) => format!("order {id}"),
             Self::Case(id) => format!("case {id}"),
             Self::Key(id) => format!("key {id}"),
+            Self::Sink(name) => format!("sink {name}"),
         }
     }
 }
@@ -148,6 +152,23 @@ impl Act {
     pub fn revoke_key(key: &KeyRow, via: Option<&Arc<Via>>) -> Self {
         let detail = format!("{:?}, role {}", key.name, key.role.as_str());
         Self::new(About::Key(key.id.clone()), "revoke_key", detail, via)
+    }
+
+    /// A sink was made or its settings changed; none if it stayed as it was.
+    pub fn put_sink(before: Option<&SinkRow>, after: &SinkRow, via: Option<&Arc<Via>>) -> Option<Self> {
+        let detail = match before {
+            None => format!("created, kind {}", after.kind.as_str()),
+            Some(before) => changes::of_sink(before, after),
+        };
+        let about = About::Sink(after.name.clone());
+        (!detail.is_empty()).then(|| Self::new(about, "put_sink", detail, via))
+    }
+
+    /// A sink was switched, replayed or removed, or its secrets changed.
+    pub fn change_sink(set: &ChangeSink) -> Self {
+        let about = About::Sink(set.name.clone());
+        let act = Self::new(about, set.change.as_str(), set.change.detail(), set.via.as_ref());
+        act.by(&set.operator, &set.reason)
     }
 
     fn about_work(proposal: &Proposal, campaign: &CampaignId) -> About {

@@ -32,6 +32,7 @@ use crate::read::{
     PoolFilter, PoolRow,
 };
 use crate::settlement::Settlement;
+use crate::sinks::SinkStore;
 
 /// Commands that share their locks and are decided in one transaction, in arrival order.
 #[derive(Debug, Clone)]
@@ -148,7 +149,7 @@ pub struct SwitchPool {
 /// Every write is one transaction that is on disk when the call returns. A future that is dropped does
 /// not stop a write that has begun. Reads see what is committed and on disk.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: SinkStore {
     /// Locks, reads, decides, writes and commits a batch: order rows, balances and ledger together.
     async fn commit(&self, batch: Batch) -> Result<Committed, Error>;
 

@@ -31,6 +31,7 @@ mod read;
 pub mod rows;
 mod schema;
 mod settlement;
+mod sinks;
 mod switch;
 mod transit;
 
@@ -57,4 +58,11 @@ pub use read::{
 };
 pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, SETTLEMENT_POOLS_MAX, Settlement, SettlementSum, SettlementUnits};
+pub use sinks::{
+    ATTEMPTS_MAX, AdvanceSink, BACKLOG_BUCKETS_MAX, BATCH_MAX, BEGINNING, Backlog, Bisection, BucketEntries,
+    ChangeSink, DISABLE_AFTER_SECONDS_MAX, DISABLE_AFTER_SECONDS_MIN, DeadLetter, DeadLetterState,
+    DeliveryOf, DeliveryState, Lag, PARKED_MAX, Park, PutSink, RETRIES_MAX, RETRY_SECONDS_MAX, SECRETS_MAX,
+    SINK_NAME_CHARS_MAX, SINKS_MAX, SinkChange, SinkEffect, SinkHealth, SinkKind, SinkName, SinkPosition,
+    SinkRefusal, SinkRow, SinkSecret, SinkSettings, SinkState, SinkStore, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
+};
 pub use transit::{Cell, Digest, OWN_TABLES};

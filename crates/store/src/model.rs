@@ -8,6 +8,7 @@ mod commit;
 mod ends;
 mod queue;
 mod settlement;
+mod sinks;
 mod trail;
 
 use std::collections::BTreeMap;
@@ -88,6 +89,7 @@ struct Rows {
     trail: trail::Trail,
     own: cases::Own,
     leases: queue::Leases,
+    sinks: sinks::Sinks,
 }
 
 /// The model store.

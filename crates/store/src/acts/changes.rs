@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use holdfast_core::campaign::{
     Campaign, Capture, DeadlineBasis, LatePayment, PaymentFailed, Policy, ReviewEnd,
 };
+use holdfast_core::event::OrderEventKind;
 use holdfast_core::id::LimitName;
 use holdfast_core::limit::Limits;
 use holdfast_core::time::Timestamp;
+
+use crate::sinks::{SinkRow, SinkSettings};
 
 /// A value as JSON spells it.
 trait Told {
@@ -56,6 +59,33 @@ impl<T: Told> Told for BTreeMap<LimitName, T> {
         let each = self.iter().map(|(name, value)| format!("{}:{}", name.told(), value.told()));
         format!("{{{}}}", each.collect::<Vec<_>>().join(","))
     }
+}
+
+/// What differs between a sink before and after, field by field. Where it leads is not shown: an address may hold what
+/// only its owner should know.
+pub(super) fn of_sink(before: &SinkRow, after: &SinkRow) -> String {
+    // Taken apart whole: a field that comes later must be named here.
+    let SinkSettings { to, types, batch_max, timeout_ms, attempts_max, retry_seconds, disable_after_seconds } =
+        &before.settings;
+    let new = &after.settings;
+    let words = |types: &[OrderEventKind]| {
+        format!("{:?}", types.iter().map(|kind| kind.as_str()).collect::<Vec<_>>())
+    };
+    let mut found = Vec::new();
+    if *to != new.to {
+        found.push("to".to_owned());
+    }
+    let told = [
+        ("types", words(types), words(&new.types)),
+        ("batch_max", batch_max.told(), new.batch_max.told()),
+        ("timeout_ms", timeout_ms.told(), new.timeout_ms.told()),
+        ("attempts_max", attempts_max.told(), new.attempts_max.told()),
+        ("retry_seconds", format!("{retry_seconds:?}"), format!("{:?}", new.retry_seconds)),
+        ("disable_after_seconds", disable_after_seconds.told(), new.disable_after_seconds.told()),
+    ];
+    let changed = told.into_iter().filter(|(_, old, new)| old != new);
+    found.extend(changed.map(|(name, old, new)| format!("{name} {old} -> {new}")));
+    found.join(", ")
 }
 
 /// What differs between a campaign before and after, field by field.

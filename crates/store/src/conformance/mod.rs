@@ -19,6 +19,7 @@ pub mod rehearsal;
 mod rows;
 mod sequences;
 mod settlement;
+mod sinks;
 mod support;
 mod walk;
 
@@ -37,6 +38,7 @@ pub use pools::*;
 pub use queue::*;
 pub use sequences::*;
 pub use settlement::*;
+pub use sinks::*;
 pub use walk::*;
 
 /// Makes one test of each case. `$open` is `fn(Arc<dyn Clock>) -> impl Future<Output = (Arc<dyn Store>, T)>`,
@@ -120,6 +122,11 @@ macro_rules! conformance_suite {
             a_queue_is_served_before_stock_leaves
             what_a_cache_accepted_lands_before_stock_leaves
             a_warming_is_told
+            a_sink_is_made_changed_and_forgotten
+            a_sink_is_behind_until_it_advances
+            only_who_may_deliver_says_how_far_it_has_come
+            a_sink_is_told_from_its_time_on_and_again_by_a_replay
+            a_parked_event_waits_until_somebody_asks_for_it
             a_random_walk_agrees_with_the_model
         );
     };

@@ -96,7 +96,7 @@ impl Rows {
         let campaign = match &act.about {
             About::Campaign(id) | About::Order(_, id) => Some(id.clone()),
             About::Pool(id) => self.pools.get(id).map(|pool| pool.campaign.clone()),
-            About::Case(_) | About::Key(_) => None,
+            About::Case(_) | About::Key(_) | About::Sink(_) => None,
         };
         self.trail.record(act, campaign, now);
     }

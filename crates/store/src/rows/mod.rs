@@ -7,6 +7,7 @@ mod codec;
 mod detail;
 mod files;
 mod limits;
+mod sinks;
 
 pub use approvals::{approval, write_proposal};
 pub use assortment::write_assortment;
@@ -14,6 +15,7 @@ pub use codec::*;
 pub use detail::{write_detail, write_lines};
 pub use files::{imported, since};
 pub use limits::{write_keys, write_limits};
+pub use sinks::{Lagging, dead_letter, delivery, lagging, sink, sink_name, write_secrets, write_settings};
 
 use crate::error::Error;
 
