@@ -9,7 +9,9 @@ use holdfast_core::audit::Report;
 use holdfast_core::time::Timestamp;
 use holdfast_postgres::{Address, PostgresStore};
 use holdfast_sqlite::{Check, Contents, Copied, Restore, SqliteStore};
-use holdfast_store::{ExplainOrder, Explained, Failpoints, NewIncarnation, Store};
+use holdfast_store::{
+    ExplainOrder, ExplainPool, Failpoints, NewIncarnation, OrderEvidence, PoolEvidence, Store,
+};
 
 /// Where a server keeps its state file if it is not told and the database is no file.
 const STATE_FILE: &str = "holdfast.state";
@@ -122,16 +124,29 @@ impl Url {
         }
     }
 
-    /// Reads an order with its entries, beside a server if one runs.
-    pub(crate) async fn explain(&self, order: ExplainOrder) -> Result<Option<Explained>> {
-        let explained = match self {
+    /// Reads what is known of an order, beside a server if one runs.
+    pub(crate) async fn explain_order(&self, order: ExplainOrder) -> Result<Option<OrderEvidence>> {
+        let found = match self {
             Self::Sqlite(path) => {
                 let path = path.clone();
-                tokio::task::spawn_blocking(move || holdfast_sqlite::explain_file(&path, &order)).await?
+                tokio::task::spawn_blocking(move || holdfast_sqlite::explain_order_file(&path, &order))
+                    .await?
             }
-            Self::Postgres(address) => Box::pin(holdfast_postgres::explain(address, &order)).await,
+            Self::Postgres(address) => Box::pin(holdfast_postgres::explain_order(address, order)).await,
         };
-        explained.with_context(|| self.to_string())
+        found.with_context(|| self.to_string())
+    }
+
+    /// Reads what is known of a pool, beside a server if one runs.
+    pub(crate) async fn explain_pool(&self, of: ExplainPool) -> Result<Option<PoolEvidence>> {
+        let found = match self {
+            Self::Sqlite(path) => {
+                let path = path.clone();
+                tokio::task::spawn_blocking(move || holdfast_sqlite::explain_pool_file(&path, &of)).await?
+            }
+            Self::Postgres(address) => Box::pin(holdfast_postgres::explain_pool(address, of)).await,
+        };
+        found.with_context(|| self.to_string())
     }
 }
 

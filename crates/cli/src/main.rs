@@ -169,6 +169,8 @@ mod tests {
             "holdfast explain order --target http://a",
             "holdfast explain order id --order-no n --campaign c",
             "holdfast explain order --order-no n",
+            "holdfast explain pool",
+            "holdfast explain pool p --at yesterday",
             "holdfast serve --listen nowhere",
         ] {
             let error = Cli::try_parse_from(line.split(' ')).unwrap_err();

@@ -8,6 +8,7 @@ use crate::serve::Hidden;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdfast_client::{Client, Options};
+use holdfast_core::time::Timestamp;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The check was made and failed.
@@ -71,6 +72,11 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Prints a result as JSON on standard output.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(&serde_json::to_string_pretty(value)?)
+}
+
+/// Reads a time with its offset, as the command line has it.
+pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
+    holdfast_server::read_time(text).map_err(str::to_owned)
 }
 
 /// Says something on standard error.

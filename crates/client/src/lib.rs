@@ -4,6 +4,7 @@ mod approvals;
 mod download;
 mod error;
 mod events;
+mod evidence;
 mod keys;
 mod options;
 mod query;
@@ -19,7 +20,8 @@ pub use error::Error;
 pub use events::{OrderEvent, OrderEvents};
 pub use options::Options;
 pub use query::{
-    ApprovalsQuery, ImportQuery, LedgerQuery, OrdersQuery, PageQuery, PoolSwitch, PoolsQuery, Switch,
+    ApprovalsQuery, ExplainPoolQuery, ImportQuery, LedgerQuery, OrdersQuery, PageQuery, PoolSwitch,
+    PoolsQuery, Switch,
 };
 pub use retry::RetryPolicy;
 pub use transport::{Answer, Client};

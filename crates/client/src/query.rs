@@ -44,6 +44,19 @@ pub struct LedgerQuery {
     pub order_id: Option<String>,
 }
 
+/// Which part of a pool is explained, and as of when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExplainPoolQuery {
+    /// Only this bucket.
+    pub bucket: Option<u32>,
+    /// Only entries from this number on.
+    pub from_seq: Option<u64>,
+    /// As of this entry of each bucket.
+    pub to_seq: Option<u64>,
+    /// As of this time, with its offset.
+    pub at: Option<String>,
+}
+
 /// Which requests for a second person.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApprovalsQuery {

@@ -26,6 +26,13 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// The last instant of its millisecond. Times are shown to the millisecond: as of a time that was shown is as of all
+    /// that was then.
+    #[must_use]
+    pub const fn end_of_millisecond(self) -> Self {
+        Self(self.0.saturating_sub(self.0.rem_euclid(1_000)).saturating_add(999))
+    }
+
     /// The instant `millis` earlier.
     #[must_use]
     pub const fn minus_millis(self, millis: u32) -> Self {

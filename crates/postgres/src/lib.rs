@@ -21,6 +21,7 @@ mod clock;
 mod commit;
 mod connection;
 mod error;
+mod evidence;
 mod examine;
 mod files;
 mod flight;
@@ -46,6 +47,7 @@ mod usage;
 
 pub use address::{Address, InvalidAddress, Statements};
 pub use bare::BareTables;
+pub use evidence::{explain_order, explain_pool};
 pub use examine::{Examined, Setting, examine};
-pub use store::{Options, PostgresStore, audit, explain};
+pub use store::{Options, PostgresStore, audit};
 pub use transit::{Column, Target, line};

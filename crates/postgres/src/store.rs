@@ -19,10 +19,10 @@ use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
-    Clock, Committed, CreateKey, Credits, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId,
-    KeyRefusal, KeyRow, Lease, LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds,
-    OrderFilter, Page, PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey,
-    Scope, Settlement, Store, SwitchCampaign, SwitchPool, page_of,
+    Clock, Committed, CreateKey, Credits, DueOrder, Error, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
+    LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
+    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
+    SwitchCampaign, SwitchPool, page_of,
 };
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
@@ -39,9 +39,6 @@ use crate::threads::Threads;
 use crate::{
     acts, ahead, approvals, cache, cases, catalog, commit, keys, load, migrate, query, queue, settlement, tls,
 };
-
-/// Most ledger entries of one order that are explained.
-const EXPLAINED_MAX: usize = 100_000;
 
 /// How to open a store.
 #[derive(Clone, Default)]
@@ -132,7 +129,7 @@ async fn begin_first(connection: &Connection, incarnation: u128) -> Result<(), E
 }
 
 /// A connection to the database of somebody else's servers, to read what this binary can read.
-async fn beside(address: &Address) -> Result<Connection, Error> {
+pub(crate) async fn beside(address: &Address) -> Result<Connection, Error> {
     let connection = Connection::open(address, tls::connector(&address.trust)?, Timeouts::default()).await?;
     migrate::schema_of(&connection).await?.check_readable()?;
     Ok(connection)
@@ -141,22 +138,6 @@ async fn beside(address: &Address) -> Result<Connection, Error> {
 /// Audits a database beside running servers, or without one.
 pub async fn audit(address: &Address) -> Result<Report, Error> {
     crate::audit::audit(&beside(address).await?).await
-}
-
-/// Reads an order and its ledger entries beside running servers, or without one.
-pub async fn explain(address: &Address, order: &ExplainOrder) -> Result<Option<Explained>, Error> {
-    let connection = beside(address).await?;
-    connection.begin(Mode::View).await.store()?;
-    let asked = match order {
-        ExplainOrder::Id(id) => query::order(*id),
-        ExplainOrder::Key(key) => query::order_by_key(key),
-    };
-    let Some(order) = query::one_order(&asked.ask(&connection).await.store()?)? else { return Ok(None) };
-    let filter = LedgerFilter { order: Some(order.id), ..LedgerFilter::default() };
-    let asked = query::ledger(&filter, &Page { after: None, limit: EXPLAINED_MAX })?;
-    let (entries, _) = query::entries(&asked.ask(&connection).await.store()?, EXPLAINED_MAX)?;
-    connection.rollback().await;
-    Ok(Some(Explained { order, entries }))
 }
 
 #[async_trait]

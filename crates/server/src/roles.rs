@@ -83,6 +83,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::GET, "/v1/pools/{id}", READERS, Reach::Pool),
     route(Method::PATCH, "/v1/pools/{id}", OPERATORS, Reach::Pool),
     route(Method::GET, "/v1/pools/{id}/availability", READERS, Reach::Pool),
+    route(Method::GET, "/v1/pools/{id}/explain", READERS, Reach::Pool),
     route(Method::GET, "/v1/pools/{id}/cache", READERS, Reach::Pool),
     route(Method::POST, "/v1/pools/{id}/rebuild", OPERATORS, Reach::Pool),
     route(Method::POST, "/v1/pools/{id}/adjustments", OPERATORS, Reach::Pool),
@@ -96,6 +97,8 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::POST, "/v1/orders/batch", BUYERS, Reach::Named),
     route(Method::POST, "/v1/orders/cancellations", OPERATORS, Reach::Named),
     route(Method::GET, "/v1/orders/{id}", ORDER_READERS, Reach::Order),
+    // What operators did and which cases there are is none of the buyers' business.
+    route(Method::GET, "/v1/orders/{id}/explain", READERS, Reach::Order),
     route(Method::GET, "/v1/orders/{id}/events", ORDER_READERS, Reach::Order),
     route(Method::POST, "/v1/orders/{id}/cancel", BUYERS, Reach::Order),
     route(Method::POST, "/v1/orders/{id}/payment-attempts", BUYERS, Reach::Order),

@@ -12,8 +12,8 @@ use crate::auth::authorize;
 use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
-    approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, exports, health,
-    imports, keys, ledger, metrics, orders, payments, pools, settlement, transfers,
+    approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
+    health, imports, keys, ledger, metrics, orders, payments, pools, settlement, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -41,6 +41,7 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/pools", post(pools::open_pool).get(pools::list_pools))
         .route("/v1/pools/{id}", get(pools::get_pool).patch(pools::change_pool))
         .route("/v1/pools/{id}/availability", get(pools::get_availability))
+        .route("/v1/pools/{id}/explain", get(explain::explain_pool))
         .route("/v1/pools/{id}/cache", get(caches::get_cache))
         .route("/v1/pools/{id}/rebuild", post(caches::rebuild_cache))
         .route("/v1/pools/{id}/adjustments", post(pools::adjust_pool))
@@ -53,6 +54,7 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/orders/batch", post(orders::place_batch))
         .route("/v1/orders/cancellations", post(cancellations::cancel_orders))
         .route("/v1/orders/{id}", get(orders::get_order))
+        .route("/v1/orders/{id}/explain", get(explain::explain_order))
         .route("/v1/orders/{id}/cancel", post(orders::cancel_order))
         .route("/v1/orders/{id}/payment-attempts", post(orders::begin_payment))
         .route("/v1/orders/{id}/refunds", post(orders::refund_order))

@@ -25,7 +25,7 @@ pub fn time(at: Timestamp) -> String {
 }
 
 /// An order.
-pub fn order(order: &Order) -> wire::OrderView {
+pub(crate) fn order(order: &Order) -> wire::OrderView {
     let holds = matches!(order.state, State::Held | State::InReview);
     wire::OrderView {
         id: order.id.to_string(),
@@ -310,7 +310,7 @@ fn limits(limits: Limits) -> wire::KeyLimits {
 }
 
 /// A ledger entry.
-pub fn entry(entry: &Entry) -> wire::LedgerEntryView {
+pub(crate) fn entry(entry: &Entry) -> wire::LedgerEntryView {
     wire::LedgerEntryView {
         pool_id: entry.bucket.pool.to_string(),
         bucket: entry.bucket.number,

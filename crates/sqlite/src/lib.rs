@@ -15,6 +15,7 @@ mod catalog;
 mod checkpoint;
 mod codec;
 mod error;
+mod evidence;
 mod examine;
 mod files;
 mod keys;
@@ -32,8 +33,9 @@ mod writer;
 
 pub use backup::{Check, Contents, Copied, Restore, backup_file, restore_file};
 pub use bare::BareTables;
+pub use evidence::{explain_order_file, explain_pool_file};
 pub use examine::{Examined, examine_file, files_of, sqlite_version};
-pub use store::{Options, SqliteStore, audit_file, explain_file};
+pub use store::{Options, SqliteStore, audit_file};
 pub use transit::{Source, View};
 
 /// The version of the SQLite library inside.

@@ -20,10 +20,10 @@ use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
     ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
-    Clock, Committed, CreateKey, Credits, DueOrder, Error, ExplainOrder, Explained, Failpoints, KeyId,
-    KeyRefusal, KeyRow, Lease, LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds,
-    OrderFilter, Page, PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey,
-    Scope, Settlement, Store, SwitchCampaign, SwitchPool, SystemClock,
+    Clock, Committed, CreateKey, Credits, DueOrder, Error, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
+    LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
+    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
+    SwitchCampaign, SwitchPool, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -151,7 +151,7 @@ fn begin_start(connection: &Connection, incarnation: u128) -> Result<(), Error> 
 }
 
 /// Opens a file of somebody else's server, to read what this binary can read.
-fn beside(path: &Path) -> Result<Connection, Error> {
+pub(crate) fn beside(path: &Path) -> Result<Connection, Error> {
     let db = reader::open(path)?;
     migrate::schema_of(&db)?.check_readable()?;
     Ok(db)
@@ -160,19 +160,6 @@ fn beside(path: &Path) -> Result<Connection, Error> {
 /// Audits a database file beside a running server, or without one.
 pub fn audit_file(path: &Path) -> Result<Report, Error> {
     audit::audit(&beside(path)?)
-}
-
-/// Reads an order and its ledger entries beside a running server, or without one.
-pub fn explain_file(path: &Path, order: &ExplainOrder) -> Result<Option<Explained>, Error> {
-    let db = beside(path)?;
-    let found = match order {
-        ExplainOrder::Id(id) => query::order(&db, *id)?,
-        ExplainOrder::Key(key) => query::order_by_key(&db, key)?,
-    };
-    let Some(order) = found else { return Ok(None) };
-    let filter = LedgerFilter { order: Some(order.id), ..LedgerFilter::default() };
-    let (entries, _) = query::ledger(&db, &filter, &Page { after: None, limit: 100_000 })?;
-    Ok(Some(Explained { order, entries }))
 }
 
 #[async_trait]

@@ -25,6 +25,7 @@ use crate::authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
 use crate::cache::Credits;
 use crate::catalog::CatalogChanges;
 use crate::error::Error;
+use crate::evidence::Evidence;
 use crate::keys::{CreateKey, KeyId, KeyRefusal, KeyRow, RevokeKey, Scope};
 use crate::queue::{Lease, QueuePlace};
 use crate::read::{
@@ -149,7 +150,7 @@ pub struct SwitchPool {
 /// Every write is one transaction that is on disk when the call returns. A future that is dropped does
 /// not stop a write that has begun. Reads see what is committed and on disk.
 #[async_trait]
-pub trait Store: SinkStore {
+pub trait Store: Evidence + SinkStore {
     /// Locks, reads, decides, writes and commits a batch: order rows, balances and ledger together.
     async fn commit(&self, batch: Batch) -> Result<Committed, Error>;
 

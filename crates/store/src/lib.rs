@@ -23,6 +23,7 @@ mod clock;
 pub mod conformance;
 mod contract;
 mod error;
+mod evidence;
 mod failpoint;
 mod keys;
 pub mod model;
@@ -45,6 +46,10 @@ pub use catalog::{CATALOG_PAGE_MAX, CatalogChanges};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{Balance, Batch, Committed, PutCampaign, Store, SwitchCampaign, SwitchPool};
 pub use error::Error;
+pub use evidence::{
+    ActionSum, BucketSums, EVIDENCE_ENTRIES_MAX, EVIDENCE_RECORDS_MAX, EVIDENCE_SUMMED_MAX, Evidence,
+    ExplainOrder, ExplainPool, OrderEvidence, Owner, PoolEvidence, PoolSum, Told, approvals_of,
+};
 pub use failpoint::Failpoints;
 pub use keys::{
     CreateKey, KEY_ID_CHARS, KeyId, KeyRefusal, KeyRow, LIVE_KEYS_MAX, RevokeKey, Role, SCOPE_CAMPAIGNS_MAX,
@@ -52,9 +57,9 @@ pub use keys::{
 };
 pub use queue::{Lease, QueuePlace};
 pub use read::{
-    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, ExplainOrder, Explained, LEDGERS_AHEAD_MAX, LedgerAhead,
-    LedgerFilter, LedgerPosition, ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow,
-    page_of, page_of_orders,
+    CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, LEDGERS_AHEAD_MAX, LedgerAhead, LedgerFilter,
+    LedgerPosition, ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of,
+    page_of_orders,
 };
 pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, SETTLEMENT_POOLS_MAX, Settlement, SettlementSum, SettlementUnits};

@@ -6,6 +6,7 @@ mod cases;
 mod catalog;
 mod commit;
 mod ends;
+mod evidence;
 mod queue;
 mod settlement;
 mod sinks;

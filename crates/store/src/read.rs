@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_core::campaign::{Campaign, CampaignStatus};
-use holdfast_core::id::{Account, CampaignId, Location, OrderId, OrderKey, OrderNo, PoolId, Sku};
+use holdfast_core::id::{Account, CampaignId, Location, OrderId, OrderNo, PoolId, Sku};
 use holdfast_core::ledger::Entry;
 use holdfast_core::order::{Order, State};
 use holdfast_core::stock::{Bucket, BucketKey, Pool};
@@ -141,24 +141,6 @@ pub struct DueOrder {
     pub home: BucketKey,
     /// Since when.
     pub due_at: Timestamp,
-}
-
-/// Which order to explain.
-#[derive(Debug, Clone)]
-pub enum ExplainOrder {
-    /// By its id.
-    Id(OrderId),
-    /// By its key.
-    Key(OrderKey),
-}
-
-/// An order with the entries that tell its life.
-#[derive(Debug, Clone)]
-pub struct Explained {
-    /// The order as it stands.
-    pub order: Arc<Order>,
-    /// Its ledger entries.
-    pub entries: Vec<Entry>,
 }
 
 /// A campaign with the sums of its pools.

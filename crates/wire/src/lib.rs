@@ -13,6 +13,7 @@ mod campaign;
 mod case;
 mod cell;
 mod code;
+mod explain;
 mod import;
 mod key;
 mod kind;
@@ -35,6 +36,10 @@ pub use campaign::{CampaignView, CloseRequest, PolicyView, TotalsView, WarmView}
 pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
 pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};
+pub use explain::{
+    ActionSumView, BucketExplanationView, OrderExplanationView, OrderUnitsView, OwnerView,
+    PoolExplanationView, PositionView, StepView,
+};
 pub use import::{ImportLineView, ImportView};
 pub use key::{ActView, CreateKeyRequest, CreatedKeyView, KeyView};
 pub use kind::{BilingualView, ProblemKindView};

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use holdfast_core::time::Timestamp;
 use holdfast_wire::Code;
 use sha2::{Digest, Sha256};
 
 use super::cursor::{Cursor, Key};
 use super::field::TextId;
 use super::report::{Fault, Located, Report};
+use super::time::instant;
 use crate::problem::Problem;
 
 /// Items of a page, if the client does not say.
@@ -105,6 +107,23 @@ impl<'q> Query<'q> {
             "false" => Some(false),
             _ => None,
         })
+    }
+
+    /// A whole number, at most this.
+    pub(crate) fn integer(&mut self, name: &'static str, most: u64) -> Option<u64> {
+        // Positions are numbers of SQL's signed kind.
+        let most = most.min(i64::MAX.unsigned_abs());
+        let text = self.value(name)?;
+        let read = digits_of(&text).filter(|number| *number <= most);
+        let why = || Fault::new(Code::InvalidValue, format!("must be a whole number up to {most}"));
+        self.report.take(|| pointer(name), read.ok_or_else(why))
+    }
+
+    /// A time with its offset.
+    pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        let text = self.value(name)?;
+        let read = instant().parse(&text).map_err(|why| Fault::new(Code::InvalidTime, why));
+        self.report.take(|| pointer(name), read)
     }
 
     /// A wait like `30s` or `30`, bounded.

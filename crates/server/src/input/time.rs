@@ -20,6 +20,11 @@ pub(crate) const fn instant() -> Instant {
     Instant { zone: None }
 }
 
+/// The instant that a text with its offset says, as requests are read.
+pub fn read_time(text: &str) -> Result<Timestamp, &'static str> {
+    instant().parse(text)
+}
+
 impl Field for Instant {
     type Out = Timestamp;
 

@@ -16,8 +16,8 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, exports, health,
-    imports, keys, ledger, metrics, orders, payments, pools, settlement, transfers,
+    approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
+    health, imports, keys, ledger, metrics, orders, payments, pools, settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -70,6 +70,7 @@ pub(crate) fn document() -> Value {
         pools::list_pools,
         pools::get_pool,
         pools::get_availability,
+        explain::explain_pool,
         pools::change_pool,
         caches::get_cache,
         caches::rebuild_cache,
@@ -83,6 +84,7 @@ pub(crate) fn document() -> Value {
         orders::place_batch,
         orders::list_orders,
         orders::get_order,
+        explain::explain_order,
         orders::cancel_order,
         orders::begin_payment,
         orders::refund_order,

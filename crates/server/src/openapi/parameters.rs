@@ -156,6 +156,24 @@ pub(crate) struct LedgerFilters {
     order_id: String,
 }
 
+/// Which part of a pool, and as of when.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExplainPoolParameters {
+    /// Only this bucket.
+    #[param(maximum = 255, required = false)]
+    bucket: u32,
+    /// Only entries from this number on; then the first of them are told, else the last.
+    #[param(minimum = 0, required = false)]
+    from_seq: u64,
+    /// As of this entry of each bucket.
+    #[param(minimum = 0, required = false)]
+    to_seq: u64,
+    /// As of this time, with its offset.
+    #[param(format = DateTime, required = false)]
+    at: String,
+}
+
 /// A key in the path.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]

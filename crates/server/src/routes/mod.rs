@@ -9,6 +9,7 @@ pub(crate) mod cancellations;
 pub(crate) mod cases;
 pub(crate) mod docs;
 pub(crate) mod events;
+pub(crate) mod explain;
 pub(crate) mod exports;
 pub(crate) mod health;
 pub(crate) mod imports;

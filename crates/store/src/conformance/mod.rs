@@ -7,6 +7,7 @@ mod behaviour;
 mod caches;
 mod cases;
 mod closing;
+mod evidence;
 mod files;
 mod keys;
 mod limits;
@@ -28,6 +29,7 @@ pub use behaviour::*;
 pub use caches::*;
 pub use cases::*;
 pub use closing::*;
+pub use evidence::*;
 pub use files::*;
 pub use keys::*;
 pub use limits::*;
@@ -93,6 +95,8 @@ macro_rules! conformance_suite {
             pages_of_long_orders_are_bounded
             a_settlement_is_what_the_rows_add_up_to
             a_version_of_an_order_has_a_position
+            the_evidence_of_an_order_is_whole
+            the_evidence_of_a_pool_adds_up_as_of_any_time
             queued_orders_wait_as_they_were_taken_in
             a_key_is_taken_in_once
             a_full_queue_takes_in_nobody

@@ -43,6 +43,10 @@ impl Own {
         self.cases.entry(case.id).or_insert(case);
     }
 
+    pub(super) fn about(&self, is_about: impl Fn(&Case) -> bool) -> Vec<Case> {
+        self.cases.values().filter(|case| is_about(case)).cloned().collect()
+    }
+
     pub(super) fn cases(&self, filter: CaseFilter, page: &Page<CaseId>) -> (Vec<Case>, bool) {
         let found = super::after(&self.cases, page.after.as_ref()).into_iter().map(|(_, case)| case);
         page_of(found.filter(|case| filter.shows(case)).collect(), page.limit)

@@ -4,6 +4,7 @@
 mod arrivals;
 mod closing;
 mod expiry;
+mod explaining;
 mod files;
 mod idempotency;
 mod keys;

@@ -108,6 +108,11 @@ impl Server {
         Path::new(self.database.strip_prefix("sqlite:").expect("a file"))
     }
 
+    /// The URL of its authority.
+    pub(crate) fn authority(&self) -> &str {
+        &self.database
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap()));
         kill_process(pid.expect("it runs"), signal).unwrap();

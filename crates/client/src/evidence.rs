@@ -1,0 +1,32 @@
+//! How something came to stand where it stands.
+
+use holdfast_wire::{OrderExplanationView, PoolExplanationView};
+
+use crate::error::Error;
+use crate::query::ExplainPoolQuery;
+use crate::transport::Client;
+
+impl Client {
+    /// The chain of evidence of an order; of one that only a cache has with its ticket.
+    pub async fn explain_order(&self, id: &str, ticket: Option<&str>) -> Result<OrderExplanationView, Error> {
+        self.get(&["orders", id, "explain"], &[("ticket", ticket)]).await
+    }
+
+    /// The chain of evidence of a pool.
+    pub async fn explain_pool(
+        &self,
+        id: &str,
+        query: &ExplainPoolQuery,
+    ) -> Result<PoolExplanationView, Error> {
+        let text = |number: Option<u64>| number.map(|number| number.to_string());
+        let (bucket, from, to) =
+            (text(query.bucket.map(u64::from)), text(query.from_seq), text(query.to_seq));
+        let parameters = [
+            ("bucket", bucket.as_deref()),
+            ("from_seq", from.as_deref()),
+            ("to_seq", to.as_deref()),
+            ("at", query.at.as_deref()),
+        ];
+        self.get(&["pools", id, "explain"], &parameters).await
+    }
+}
