@@ -60,8 +60,15 @@ async fn report(
     let stats = server.command(&["INFO", "commandstats"]).await?;
     let line =
         stats.lines().find(|line| line.starts_with("cmdstat_evalsha:")).context("no accept was counted")?;
-    let cost = line.split(',').find_map(|part| part.strip_prefix("usec_per_call=")).context("no cost")?;
-    println!("{what}: {cost} µs of Redis an accept, {rate} accepts a second from here");
+    let of = |name: &str| -> Result<f64> {
+        let value = line.split([':', ',']).find_map(|part| part.strip_prefix(name)).context("no figure")?;
+        Ok(value.parse()?)
+    };
+    let orders = f64::from(u32::try_from(ORDERS)?);
+    let (cost, together) = (of("usec=")? / orders, orders / of("calls=")?);
+    println!(
+        "{what}: {cost:.1} µs of Redis an accept, {together:.1} in a call, {rate} accepts a second from here"
+    );
     Ok(())
 }
 

@@ -10,10 +10,12 @@ use holdfast_core::stock::BucketKey;
 use holdfast_engine::{
     Accept, Answer, Applied, Cache, CacheError, Credit, Delivery, Failpoints, Position, Seed,
 };
-use redis::{Cmd, Value};
+use redis::Value;
 use tokio::time::Instant;
 
+use crate::accepts::Accepts;
 use crate::address::Address;
+use crate::caller::Caller;
 use crate::codec::{self, KnownOrder};
 use crate::connect::Connector;
 use crate::entries::{self, Entry};
@@ -21,12 +23,12 @@ use crate::fault::Fault;
 use crate::keys::{GROUP, Keys};
 use crate::link::Link;
 use crate::replies;
-use crate::scripts::{Call, Scripts};
+use crate::scripts::Call;
 use crate::server::{Examined, Info};
 use crate::shards::Masters;
 
 /// Greatest number that a script compares exactly.
-const EXACT_MAX: u64 = (1 << 53) - 1;
+pub(crate) const EXACT_MAX: u64 = (1 << 53) - 1;
 /// Entries that one script removes.
 const SETTLED_AT_ONCE: usize = 500;
 /// Steps of one claim: each looks at ten times as many entries as it may take.
@@ -68,20 +70,17 @@ impl Default for Options {
 pub struct RedisCache {
     instance: String,
     options: Options,
-    masters: Masters,
-    scripts: Scripts,
+    caller: Arc<Caller>,
+    accepts: Arc<Accepts>,
 }
 
 impl RedisCache {
     /// A cache at an address. Connections are made when they are needed; the file of roots is read now.
     pub fn new(address: &Address, options: Options) -> std::io::Result<Self> {
         let connector = Connector::new(address.clone(), options.connect, options.calls_max)?;
-        Ok(Self {
-            instance: address.instance.clone(),
-            masters: Masters::new(connector, options.calls_max, options.readers_max),
-            options,
-            scripts: Scripts::new(),
-        })
+        let caller = Arc::new(Caller::new(Masters::new(connector, options.calls_max, options.readers_max)));
+        let accepts = Accepts::new(Arc::clone(&caller), options.failpoints.clone(), options.calls_max);
+        Ok(Self { instance: address.instance.clone(), accepts: Arc::new(accepts), caller, options })
     }
 
     fn keys(&self, bucket: BucketKey) -> Keys {
@@ -92,46 +91,8 @@ impl RedisCache {
         Instant::now() + self.options.call
     }
 
-    /// Sends a command once to the master that keeps the keys. Only one that says that it does not, and so did
-    /// nothing, is followed by another.
-    async fn send(
-        &self,
-        keys: &Keys,
-        command: &Cmd,
-        on: Option<&str>,
-        deadline: Instant,
-    ) -> Result<Value, Fault> {
-        let link = self.masters.of_slot(keys.slot(), deadline).await?;
-        match link.call(command, on, deadline).await {
-            Err(Fault::Moved(_)) if self.masters.look_again(deadline).await => {
-                let link = self.masters.of_slot(keys.slot(), deadline).await?;
-                link.call(command, on, deadline).await
-            }
-            Err(fault @ Fault::Unsent(_)) => {
-                // In a Cluster another master may have taken over.
-                self.masters.look_again(Instant::now()).await;
-                Err(fault)
-            }
-            answer => answer,
-        }
-    }
-
-    /// Runs a script, with its text if the server does not have it: then it has not run.
-    async fn run(
-        &self,
-        keys: &Keys,
-        call: Call<'_>,
-        on: Option<&str>,
-        deadline: Instant,
-    ) -> Result<Value, Fault> {
-        match self.send(keys, &call.by_hash(), on, deadline).await {
-            Err(Fault::NoScript) => self.send(keys, &call.with_text(), on, deadline).await,
-            answer => answer,
-        }
-    }
-
     async fn apply(&self, keys: &Keys, call: Call<'_>) -> Result<Applied, CacheError> {
-        let answer = self.run(keys, call, None, self.soon()).await?;
+        let answer = self.caller.run(keys, call, None, self.soon()).await?;
         match replies::number(&answer) {
             Some(1) => Ok(Applied::Done),
             Some(0) => Ok(Applied::Elsewhere),
@@ -140,7 +101,7 @@ impl RedisCache {
     }
 
     async fn link(&self, keys: &Keys) -> Result<Arc<Link>, Fault> {
-        self.masters.of_slot(keys.slot(), self.soon()).await
+        self.caller.masters.of_slot(keys.slot(), self.soon()).await
     }
 
     /// Deliveries of entries. What does not name its epoch is of the one that the stream is in now.
@@ -149,7 +110,7 @@ impl RedisCache {
         if entries.iter().any(Entry::has_no_epoch) {
             let mut command = redis::cmd("HGET");
             command.arg(keys.cache()).arg("epoch");
-            let epoch = self.send(keys, &command, None, self.soon()).await?;
+            let epoch = self.caller.send(keys, &command, None, self.soon()).await?;
             of_stream = Epoch(replies::number(&epoch).unwrap_or_default());
         }
         Ok(entries.into_iter().map(|entry| entry.into_delivery(of_stream)).collect())
@@ -157,7 +118,7 @@ impl RedisCache {
 
     /// Makes a stream's group again. Whether there is a stream.
     async fn group_again(&self, keys: &Keys) -> Result<bool, CacheError> {
-        let call = self.scripts.regroup.call(keys).arg(GROUP);
+        let call = self.caller.scripts.regroup.call(keys).arg(GROUP);
         let is_there = self.apply(keys, call).await? == Applied::Done;
         if is_there {
             tracing::warn!(stream = keys.stream(), "the consumer group was gone and is made again");
@@ -186,7 +147,7 @@ impl RedisCache {
             let live = link.live(self.soon()).await?;
             link.readers.read(&link.connector, &live, &command, wait, self.options.call).await?
         } else {
-            self.send(keys, &command, None, self.soon()).await?
+            self.caller.send(keys, &command, None, self.soon()).await?
         };
         entries::of_read(bucket, &answer).ok_or_else(|| Fault::unfit(UNREADABLE))
     }
@@ -205,7 +166,7 @@ impl RedisCache {
             let mut command = redis::cmd("XAUTOCLAIM");
             command.arg(keys.stream()).arg(GROUP).arg(consumer).arg(idle).arg(start.to_string());
             command.arg("COUNT").arg(count - claimed.len());
-            let answer = self.send(keys, &command, None, self.soon()).await?;
+            let answer = self.caller.send(keys, &command, None, self.soon()).await?;
             let (next, entries) =
                 entries::of_claim(bucket, &answer).ok_or_else(|| Fault::unfit(UNREADABLE))?;
             claimed.extend(entries);
@@ -220,7 +181,7 @@ impl RedisCache {
     /// What every master says of itself, for whoever looks before the sale.
     pub async fn examine_masters(&self) -> Result<Vec<Examined>, CacheError> {
         let mut examined = Vec::new();
-        for link in self.masters.all(self.soon()).await? {
+        for link in self.caller.masters.all(self.soon()).await? {
             let live = link.live(Instant::now() + self.options.connect).await?;
             examined.push(self.info_of(&link).await?.examined(live.master.node.to_string()));
         }
@@ -241,9 +202,9 @@ impl RedisCache {
     }
 }
 
-const UNREADABLE: &str = "its answer cannot be read";
+pub(crate) const UNREADABLE: &str = "its answer cannot be read";
 
-fn unreadable() -> CacheError {
+pub(crate) fn unreadable() -> CacheError {
     CacheError::Unfit(UNREADABLE.into())
 }
 
@@ -258,21 +219,9 @@ impl Cache for RedisCache {
     async fn accept(&self, accept: &Accept) -> Result<Answer, CacheError> {
         exact(&[accept.epoch.0, accept.seen, accept.units])?;
         let deadline = Instant::now() + self.options.accept;
-        let place = &*accept.place;
-        let payload = codec::encode(place, accept.due_at)
+        let payload = codec::encode(&accept.place, accept.due_at)
             .map_err(|error| CacheError::Unfit(format!("an order is not for it: {error}").into()))?;
-        let keys = self.keys(accept.bucket);
-        let call = self.scripts.accept.call(&keys);
-        let call = call.arg(&place.key.order_no).arg(accept.epoch).arg(accept.seen).arg(accept.units);
-        let limit = accept.account_limit.map_or_else(String::new, |limit| limit.min(EXACT_MAX).to_string());
-        let call = call.arg(accept.backlog_max.min(EXACT_MAX)).arg(&place.account).arg(limit);
-        let call = call.arg(KnownOrder::tail(place.id)).arg(payload);
-        let answer = match self.run(&keys, call, Some(&accept.identity), deadline).await {
-            Err(Fault::OtherServer) => return Ok(Answer::WentBack),
-            answer => answer?,
-        };
-        self.options.failpoints.hit("cache.after_accept");
-        replies::answer(&answer, accept.bucket, accept.epoch, accept.units).ok_or_else(unreadable)
+        self.accepts.take(self.keys(accept.bucket), accept, payload, deadline).await
     }
 
     async fn look_up(
@@ -282,9 +231,9 @@ impl Cache for RedisCache {
         order_no: &OrderNo,
     ) -> Result<Option<(Accepted, OrderId)>, CacheError> {
         let keys = self.keys(bucket);
-        let call = self.scripts.look_up.call(&keys).arg(epoch).arg(order_no);
+        let call = self.caller.scripts.look_up.call(&keys).arg(epoch).arg(order_no);
         let deadline = Instant::now() + self.options.accept;
-        let known = self.run(&keys, call, None, deadline).await?;
+        let known = self.caller.run(&keys, call, None, deadline).await?;
         if known == Value::Nil {
             return Ok(None);
         }
@@ -297,7 +246,7 @@ impl Cache for RedisCache {
         let id = entry.to_string();
         let mut command = redis::cmd("XRANGE");
         command.arg(keys.stream()).arg(&id).arg(&id);
-        let answer = self.send(&keys, &command, None, self.soon()).await?;
+        let answer = self.caller.send(&keys, &command, None, self.soon()).await?;
         let entries = entries::all(bucket, &answer).ok_or_else(unreadable)?;
         Ok(self.deliveries(&keys, entries).await?.into_iter().next())
     }
@@ -352,9 +301,9 @@ impl Cache for RedisCache {
         let keys = self.keys(bucket);
         self.options.failpoints.hit("cache.before_settle");
         for entries in settled.chunks(SETTLED_AT_ONCE) {
-            let call = self.scripts.settle.call(&keys).arg(GROUP);
+            let call = self.caller.scripts.settle.call(&keys).arg(GROUP);
             let call = entries.iter().fold(call, |call, entry| call.arg(entry));
-            self.run(&keys, call, None, self.soon()).await?;
+            self.caller.run(&keys, call, None, self.soon()).await?;
         }
         self.options.failpoints.hit("cache.after_settle");
         Ok(())
@@ -363,14 +312,14 @@ impl Cache for RedisCache {
     async fn credit(&self, credit: Credit) -> Result<Applied, CacheError> {
         exact(&[credit.units.unsigned_abs()])?;
         let keys = self.keys(credit.bucket);
-        let call = self.scripts.credit.call(&keys).arg(credit.epoch);
+        let call = self.caller.scripts.credit.call(&keys).arg(credit.epoch);
         self.apply(&keys, call.arg(credit.from).arg(credit.to).arg(credit.units)).await
     }
 
     async fn position(&self, bucket: BucketKey) -> Result<Option<Position>, CacheError> {
         let keys = self.keys(bucket);
-        let call = self.scripts.position.call(&keys).arg(GROUP);
-        let position = self.run(&keys, call, None, self.soon()).await?;
+        let call = self.caller.scripts.position.call(&keys).arg(GROUP);
+        let position = self.caller.run(&keys, call, None, self.soon()).await?;
         if position == Value::Nil {
             return Ok(None);
         }
@@ -379,27 +328,27 @@ impl Cache for RedisCache {
 
     async fn drain(&self, bucket: BucketKey, epoch: Epoch) -> Result<Applied, CacheError> {
         let keys = self.keys(bucket);
-        self.apply(&keys, self.scripts.drain.call(&keys).arg(epoch)).await
+        self.apply(&keys, self.caller.scripts.drain.call(&keys).arg(epoch)).await
     }
 
     async fn seed(&self, seed: Seed) -> Result<Applied, CacheError> {
         exact(&[seed.epoch.0, seed.base_available])?;
         self.options.failpoints.hit("cache.before_seed");
         let keys = self.keys(seed.bucket);
-        let call = self.scripts.seed.call(&keys).arg(seed.epoch);
+        let call = self.caller.scripts.seed.call(&keys).arg(seed.epoch);
         self.apply(&keys, call.arg(seed.base_seq).arg(seed.base_available).arg(GROUP)).await
     }
 
     async fn open(&self, bucket: BucketKey, epoch: Epoch) -> Result<Applied, CacheError> {
         let keys = self.keys(bucket);
-        self.apply(&keys, self.scripts.open.call(&keys).arg(epoch)).await
+        self.apply(&keys, self.caller.scripts.open.call(&keys).arg(epoch)).await
     }
 
     async fn forget(&self, bucket: BucketKey, epoch: Epoch) -> Result<(), CacheError> {
         exact(&[epoch.0])?;
         let keys = self.keys(bucket);
-        let call = self.scripts.forget.call(&keys).arg(epoch);
-        self.run(&keys, call, None, self.soon()).await?;
+        let call = self.caller.scripts.forget.call(&keys).arg(epoch);
+        self.caller.run(&keys, call, None, self.soon()).await?;
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! The cache path (缓存预减) on Redis or Valkey, 7.0 and newer: one script takes an order's units and appends its
-//! entry, or does neither.
+//! The cache path (缓存预减) on Redis or Valkey, 7.0 and newer: one script takes orders' units and appends their
+//! entries, of each order both or neither.
 //!
 //! Nothing here decides: the authority's conditional take does. What this room answers for is that a call is sent
 //! once, has a deadline, is answered for what was asked or fails, and that a server which lost or replaced what it
@@ -8,8 +8,10 @@
 //! Every connection is our own, one a server for calls and some for reads that wait: the library's clients for
 //! Sentinel and Cluster send a call again after a lost connection, and do not say which server answered.
 
+mod accepts;
 mod address;
 mod cache;
+mod caller;
 mod codec;
 mod connect;
 mod entries;

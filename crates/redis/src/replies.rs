@@ -31,8 +31,17 @@ pub(crate) fn accepted(bucket: BucketKey, epoch: Epoch, known: &KnownOrder) -> (
     (Accepted { bucket, epoch, entry, number, units }, order)
 }
 
-/// The answer to an accept of so many units of a bucket in an epoch; none: it cannot be read.
-pub(crate) fn answer(value: &Value, bucket: BucketKey, epoch: Epoch, units: u64) -> Option<Answer> {
+/// The answers to accepts of so many units each of a bucket in an epoch; none: they cannot be read.
+pub(crate) fn answers(
+    value: &Value,
+    bucket: BucketKey,
+    epoch: Epoch,
+    units: impl Iterator<Item = u64>,
+) -> Option<Vec<Answer>> {
+    items(value)?.iter().zip(units).map(|(value, units)| answer(value, bucket, epoch, units)).collect()
+}
+
+fn answer(value: &Value, bucket: BucketKey, epoch: Epoch, units: u64) -> Option<Answer> {
     let (word, rest) = items(value)?.split_first()?;
     Some(match (text(word)?, rest) {
         ("accepted", [entry, count, backlog]) => Answer::Accepted {

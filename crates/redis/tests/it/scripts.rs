@@ -125,6 +125,89 @@ async fn three_hundred_tries_at_once_of_one_account_take_one_unit_and_leave_the_
 }
 
 #[tokio::test]
+async fn what_comes_at_once_shares_a_call_and_is_answered_each_for_itself() {
+    let rig = Rig::open(10).await;
+    let node = &rig.node;
+    // The script is there, so that it is called by its name only.
+    let known = node.take(1).await;
+    rig.server.command(&["CONFIG", "RESETSTAT"]).await.unwrap();
+    let limited =
+        |number, units, limit| Accept { account_limit: Some(limit), ..node.order_of(number, units, "a") };
+    let asked = [
+        node.order(2),
+        node.order(1),
+        node.order_of(2, 3, "another"),
+        limited(3, 2, 3),
+        limited(4, 2, 3),
+        limited(5, 1, 3),
+        node.order_of(6, 9, "b"),
+        Accept { backlog_max: 4, ..node.order(7) },
+        node.order_of(8, 5, "b"),
+        node.order_of(9, 1, "b"),
+    ];
+    let mut asking = tokio::task::JoinSet::new();
+    for (place, accept) in asked.into_iter().enumerate() {
+        let cache = Arc::clone(&node.cache);
+        asking.spawn(async move { (place, cache.accept(&accept).await.unwrap()) });
+    }
+    let mut answers = asking.join_all().await;
+    answers.sort_by_key(|(place, _)| *place);
+    let answers: Vec<_> = answers.into_iter().map(|(_, answer)| answer).collect();
+    let numbers: Vec<_> =
+        answers
+            .iter()
+            .map(|answer| {
+                if let Answer::Accepted { accepted, .. } = answer { Ok(accepted.number) } else { Err(answer) }
+            })
+            .collect();
+    let Answer::Accepted { accepted: second, .. } = answers[0] else { panic!("{answers:?}") };
+    let repeat = Answer::Known { accepted: known, order: holdfast_core::id::OrderId(1), backlog: 2 };
+    let twice = Answer::Known { accepted: second, order: holdfast_core::id::OrderId(2), backlog: 2 };
+    let short = |available| Answer::Short { available };
+    let expected = [
+        Ok(2),
+        Err(&repeat),
+        Err(&twice),
+        Ok(3),
+        Err(&Answer::AccountLimit),
+        Ok(4),
+        Err(&short(5)),
+        Err(&Answer::QueueFull),
+        Ok(5),
+        Err(&short(0)),
+    ];
+    assert_eq!(numbers, expected);
+    let stats = rig.server.command(&["INFO", "commandstats"]).await.unwrap();
+    assert!(stats.contains("cmdstat_evalsha:calls=1,"), "{stats}");
+    node.assert_law(10, 0).await;
+    let landings = node.deliver_orders(99).await;
+    let landed: Vec<_> =
+        landings.iter().map(|landing| (landing.accepted.number, landing.place.id.0)).collect();
+    assert_eq!(landed, [(1, 1), (2, 2), (3, 3), (4, 5), (5, 8)]);
+    assert_eq!(node.accept(&limited(10, 1, 3)).await, Ok(Answer::AccountLimit), "what it had is kept");
+}
+
+#[tokio::test]
+async fn without_its_stream_no_order_of_a_call_is_taken() {
+    let rig = Rig::open(9).await;
+    let node = &rig.node;
+    let taken = node.take(1).await;
+    node.deliver(1).await;
+    node.settle(&[taken.entry]).await;
+    rig.server.command(&["DEL", &key("stream")]).await.unwrap();
+    let mut asking = tokio::task::JoinSet::new();
+    for number in [2, 1, 3, 3] {
+        let (cache, accept) = (Arc::clone(&node.cache), node.order(number));
+        asking.spawn(async move { (number, cache.accept(&accept).await.unwrap()) });
+    }
+    for (number, answer) in asking.join_all().await {
+        assert_eq!(answer == Answer::WentBack, number > 1, "{number}: {answer:?}");
+    }
+    let known = rig.server.command(&["HLEN", &key("orders")]).await.unwrap();
+    assert_eq!(known.trim(), "1");
+}
+
+#[tokio::test]
 async fn a_credit_counts_from_its_own_position_only() {
     let rig = Rig::open(2).await;
     let node = &rig.node;
