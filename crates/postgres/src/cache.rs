@@ -25,12 +25,17 @@ static CACHES: Sql = Sql::new(
      ON cache_bucket.pool = wanted.pool AND cache_bucket.number = wanted.number",
     &[Type::UUID_ARRAY, Type::INT4_ARRAY],
 );
+// The first at or after what is wanted, in the order of the one index that has the sources: by mere equality a planner
+// that knows nothing of the table yet would as soon walk through the bucket's whole ledger, for every landing.
 static LANDED: Sql = Sql::new(
     "SELECT found.* FROM UNNEST($1, $2, $3) AS wanted (pool, bucket, source), LATERAL (SELECT pool, bucket, source, order_id \
-     FROM ledger WHERE ledger.pool = wanted.pool AND ledger.bucket = wanted.bucket \
-     AND ledger.source = wanted.source AND ledger.settled > 0 LIMIT 1) AS found",
+     FROM ledger WHERE (ledger.pool, ledger.bucket, ledger.source) >= (wanted.pool, wanted.bucket, wanted.source) \
+     AND ledger.settled > 0 ORDER BY ledger.pool, ledger.bucket, ledger.source LIMIT 1) AS found \
+     WHERE found.pool = wanted.pool AND found.bucket = wanted.bucket AND found.source = wanted.source",
     &[Type::UUID_ARRAY, Type::INT4_ARRAY, Type::TEXT_ARRAY],
 );
+const LANDED_ONE: &str = "SELECT * FROM (SELECT * FROM ledger WHERE (pool, bucket, source) >= ($1, $2, $3) AND settled > 0 \
+     ORDER BY pool, bucket, source LIMIT 1) AS found WHERE pool = $1 AND bucket = $2 AND source = $3";
 static INSERT_CACHES: Sql = Sql::new(
     "WITH counted AS (UPDATE authority SET catalog_version = catalog_version + $11 RETURNING catalog_version) \
      INSERT INTO cache_bucket (pool, number, epoch, state, identity, base_seq, base_available, landed, changed_at, \
@@ -267,8 +272,42 @@ pub(crate) fn credits(bucket: BucketKey, after: u64, entries_max: u32) -> Result
 
 /// The entry of a landing.
 pub(crate) fn landed(key: LandingKey) -> Query {
-    Query::whole("SELECT * FROM ledger WHERE pool = $1 AND bucket = $2 AND source = $3 AND settled > 0")
+    Query::whole(LANDED_ONE)
         .with(uuid(key.bucket.pool.0), Type::UUID)
         .with(short(key.bucket.number), Type::INT4)
         .with(key.source().to_string(), Type::TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_testkit::Database;
+
+    use super::*;
+    use crate::{Address, Options, PostgresStore};
+
+    const ENTRIES: &str = "INSERT INTO ledger (pool, bucket, seq, at, business_no, action, delta_available, delta_held, delta_sold, \
+         settled, source, actor, reason) SELECT '00000000-0000-0000-0000-000000000001', 0, number, number, \
+         CAST(number AS TEXT), 'land', -1, 1, 0, 1, '1-' || CAST(number AS TEXT) || '-0', '', '' \
+         FROM generate_series(1, 20000) AS number;";
+
+    /// The table has grown since the server last looked at it, as it has after the first minute of a sale.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn landings_are_found_by_their_own_index_in_a_table_of_which_nothing_is_known() {
+        let database = Database::shared().await.expect("a database");
+        let address = Address::parse(&database.url()).expect("a good URL");
+        drop(PostgresStore::open(&address, Options::default()).await.expect("open"));
+        for (types, text, values) in [
+            ("uuid[], int4[], text[]", LANDED.text, "NULL, NULL, NULL"),
+            ("uuid, int4, text", LANDED_ONE, "NULL, NULL, NULL"),
+        ] {
+            let asked = format!(
+                "BEGIN; {ENTRIES} SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; \
+                 SET plan_cache_mode = force_generic_plan; PREPARE plan ({types}) AS {text}; \
+                 EXPLAIN EXECUTE plan ({values}); ROLLBACK"
+            );
+            let plan = database.sql(&asked).await.expect("a plan");
+            let is_by_key = plan.contains("ledger_settled") && !plan.contains("ledger_pkey");
+            assert!(is_by_key && !plan.contains("Sort"), "{plan}");
+        }
+    }
 }

@@ -56,7 +56,7 @@ impl Accepts {
     /// Takes an order's units, if the cache has them, by its deadline. Whoever stops waiting does not stop the call.
     pub(crate) async fn take(
         self: &Arc<Self>,
-        keys: Keys,
+        keys: impl FnOnce() -> Keys,
         accept: &Accept,
         payload: String,
         deadline: Instant,
@@ -76,7 +76,7 @@ impl Accepts {
         };
         if self.enter(accept.bucket, ask)? {
             let sender = Sender { accepts: Arc::clone(self), bucket: accept.bucket, has_ended: false };
-            tokio::spawn(sender.run(keys));
+            tokio::spawn(sender.run(keys()));
         }
         answered.await.unwrap_or_else(|_| Err(CacheError::Unknown("its call was given up".into())))
     }

@@ -221,7 +221,7 @@ impl Cache for RedisCache {
         let deadline = Instant::now() + self.options.accept;
         let payload = codec::encode(&accept.place, accept.due_at)
             .map_err(|error| CacheError::Unfit(format!("an order is not for it: {error}").into()))?;
-        self.accepts.take(self.keys(accept.bucket), accept, payload, deadline).await
+        self.accepts.take(|| self.keys(accept.bucket), accept, payload, deadline).await
     }
 
     async fn look_up(
