@@ -16,6 +16,7 @@ mod migrate;
 mod notify;
 mod output;
 mod private;
+mod reconcile;
 mod replay;
 mod serve;
 mod shell;
@@ -60,6 +61,13 @@ enum Command {
     /// See and decide work that waits for a second person
     #[command(subcommand)]
     Approval(approval::Command),
+    Reconcile(reconcile::ReconcileArgs),
+    /// See what reconciliation found
+    #[command(subcommand)]
+    Discrepancy(reconcile::DiscrepancyCommand),
+    /// See and decide what needs a person
+    #[command(subcommand)]
+    Case(reconcile::CaseCommand),
     /// Measure what this machine can do
     #[command(subcommand)]
     Bench(bench::Command),
@@ -112,6 +120,9 @@ fn run(command: Command) -> Result<ExitCode> {
             Command::Export(command) => Box::pin(export::run(command)).await,
             Command::Cancel(command) => Box::pin(cancel::run(command)).await,
             Command::Approval(command) => Box::pin(approval::run(command)).await,
+            Command::Reconcile(args) => Box::pin(reconcile::reconcile(args)).await,
+            Command::Discrepancy(command) => Box::pin(reconcile::discrepancies(command)).await,
+            Command::Case(command) => Box::pin(reconcile::cases(command)).await,
             Command::Demo(args) => Box::pin(demo::run(args)).await,
             Command::Bench(command) => Box::pin(bench::run(command)).await,
             Command::Key(command) => Box::pin(key::run(command)).await,
@@ -165,6 +176,8 @@ mod tests {
             "holdfast cancel orders --campaign c --operator o --reason r --state sold",
             "holdfast approval approve adjustment:a-1 --operator o",
             "holdfast approval list --state open",
+            "holdfast discrepancy list --state gone",
+            "holdfast case resolve id --action forget --operator o --reason r",
             "holdfast serve --tls-cert a.pem",
             "holdfast explain order --target http://a",
             "holdfast explain order id --order-no n --campaign c",

@@ -87,6 +87,21 @@ pub(crate) struct Args {
         value_name = "ORDERS"
     )]
     pub(crate) cache_landing_rate: Option<u32>,
+    /// How often, in seconds, every balance and what is new is compared with the ledger; 0: only when it is asked for
+    #[arg(long, env = "HOLDFAST_RECONCILE_SECONDS", default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) reconcile_seconds: u32,
+    /// How often, in seconds, everything is compared with the ledger; 0: only when it is asked for
+    #[arg(long, env = "HOLDFAST_RECONCILE_FULL_SECONDS", default_value_t = 21_600, value_name = "SECONDS")]
+    pub(crate) reconcile_full_seconds: u32,
+    /// How many percent of the time a comparison may spend asking the authority
+    #[arg(
+        long,
+        env = "HOLDFAST_RECONCILE_SHARE_PERCENT",
+        default_value_t = 50,
+        value_parser = clap::value_parser!(u32).range(1..=100),
+        value_name = "PERCENT"
+    )]
+    pub(crate) reconcile_share_percent: u32,
     /// What this node does: `api` sells, `worker` ends holds and lands queued orders. Nodes on one PostgreSQL may
     /// share the work; each role must be had by one of them
     #[arg(
@@ -282,6 +297,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let engine_config = holdfast_engine::Config {
         is_worker,
         cache_landing_rate: args.cache_landing_rate,
+        reconcile_interval: seconds(args.reconcile_seconds),
+        reconcile_full_interval: seconds(args.reconcile_full_seconds),
+        reconcile_share_percent: args.reconcile_share_percent,
         ..holdfast_engine::Config::default()
     };
     let engine = Engine::new(Arc::clone(&store), Arc::new(UuidV7), engine_config);
@@ -430,4 +448,9 @@ async fn renew(tls: Arc<Tls>, mut hangup: Signal) {
             Err(_) => tracing::error!("reading the certificate panicked"),
         }
     }
+}
+
+/// How long that is; none for 0.
+fn seconds(seconds: u32) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
 }

@@ -8,6 +8,7 @@ mod evidence;
 mod keys;
 mod options;
 mod query;
+mod reconciliations;
 mod retry;
 mod routes;
 mod sse;
@@ -20,8 +21,8 @@ pub use error::Error;
 pub use events::{OrderEvent, OrderEvents};
 pub use options::Options;
 pub use query::{
-    ApprovalsQuery, ExplainPoolQuery, ImportQuery, LedgerQuery, OrdersQuery, PageQuery, PoolSwitch,
-    PoolsQuery, Switch,
+    ApprovalsQuery, CasesQuery, DiscrepanciesQuery, ExplainPoolQuery, ImportQuery, LedgerQuery, OrdersQuery,
+    PageQuery, PoolSwitch, PoolsQuery, Switch,
 };
 pub use retry::RetryPolicy;
 pub use transport::{Answer, Client};

@@ -66,6 +66,24 @@ pub struct ApprovalsQuery {
     pub campaign_id: Option<String>,
 }
 
+/// Which cases.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CasesQuery {
+    /// In this state.
+    pub state: Option<String>,
+    /// Of this kind.
+    pub kind: Option<String>,
+}
+
+/// Which differences.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DiscrepanciesQuery {
+    /// In this state.
+    pub state: Option<String>,
+    /// Of this class.
+    pub class: Option<String>,
+}
+
 /// How a stock file is imported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportQuery {
@@ -99,6 +117,18 @@ impl PoolsQuery {
 impl ApprovalsQuery {
     pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
         vec![("state", self.state.as_deref()), ("campaign_id", self.campaign_id.as_deref())]
+    }
+}
+
+impl CasesQuery {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        vec![("state", self.state.as_deref()), ("kind", self.kind.as_deref())]
+    }
+}
+
+impl DiscrepanciesQuery {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
+        vec![("state", self.state.as_deref()), ("class", self.class.as_deref())]
     }
 }
 

@@ -2,11 +2,11 @@
 
 use holdfast_wire::{
     AdjustPoolRequest, AdjustmentView, BatchView, BundleView, CacheView, CampaignView, CancelOrdersRequest,
-    CancelRequest, CancellationsView, CaseView, ChangePoolRequest, CloseRequest, ImportView, LedgerEntryView,
+    CancelRequest, CancellationsView, ChangePoolRequest, CloseRequest, ImportView, LedgerEntryView,
     LocationsView, NotificationView, OpenPoolRequest, OrderView, Page, PaymentAttemptRequest,
     PaymentNotification, PlaceBatchRequest, PlaceOrderRequest, PoolView, PutBundleRequest,
-    PutCampaignRequest, PutLocationsRequest, RefundRequest, ResolveCaseRequest, ResolveOrderRequest,
-    SettlementView, SweepRequest, SwitchRequest, TransferRequest, TransferView,
+    PutCampaignRequest, PutLocationsRequest, RefundRequest, ResolveOrderRequest, SettlementView,
+    SweepRequest, SwitchRequest, TransferRequest, TransferView,
 };
 use reqwest::Method;
 use serde::de::DeserializeOwned;
@@ -245,20 +245,6 @@ impl Client {
         request: &ResolveOrderRequest,
     ) -> Result<Answer<OrderView>, Error> {
         self.write(Method::POST, &["orders", id, "resolve"], request).await
-    }
-
-    /// A page of the cases that wait for a person.
-    pub async fn open_cases(&self, page: &PageQuery) -> Result<Page<CaseView>, Error> {
-        self.page(&["cases"], vec![("state", Some("open"))], page).await
-    }
-
-    /// Decides on a case. The same decision again changes nothing.
-    pub async fn resolve_case(
-        &self,
-        id: &str,
-        request: &ResolveCaseRequest,
-    ) -> Result<Answer<CaseView>, Error> {
-        self.write(Method::POST, &["cases", id, "resolve"], request).await
     }
 
     /// A page of the ledger.

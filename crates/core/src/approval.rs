@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::campaign::spelled;
-use crate::command::{Adjust, Command, OrderCommand, Signed, Transfer};
-use crate::id::{AdjustmentId, CampaignId, OrderId, TransferId};
+use crate::command::{Adjust, Command, OrderCommand, Repair, Signed, Transfer};
+use crate::id::{AdjustmentId, CampaignId, DiscrepancyId, OrderId, TransferId};
 use crate::time::Timestamp;
 
 /// How long a request waits for the second person, in seconds.
@@ -29,6 +29,11 @@ impl ApprovalKey {
     /// Of a transfer.
     pub fn of_transfer(id: &TransferId) -> Self {
         Self(format!("transfer:{id}").into())
+    }
+
+    /// Of a difference that is mended.
+    pub fn of_repair(id: DiscrepancyId) -> Self {
+        Self(format!("repair:{id}").into())
     }
 
     /// Of work on an order: what is done, and the request's own key for it.
@@ -57,6 +62,8 @@ pub enum Proposal {
     Transfer(Transfer),
     /// A change of an order.
     Order(OrderCommand),
+    /// A difference that is mended.
+    Repair(Arc<Repair>),
 }
 
 impl Proposal {
@@ -66,15 +73,17 @@ impl Proposal {
             Self::Adjust(adjust) => Command::Adjust(adjust.clone()),
             Self::Transfer(transfer) => Command::Transfer(transfer.clone()),
             Self::Order(change) => Command::Order(change.clone()),
+            Self::Repair(repair) => Command::Repair(Arc::clone(repair)),
         }
     }
 
     /// Who asked.
-    pub const fn signed(&self) -> &Signed {
+    pub fn signed(&self) -> &Signed {
         match self {
             Self::Adjust(adjust) => &adjust.signed,
             Self::Transfer(transfer) => &transfer.signed,
             Self::Order(change) => &change.signed,
+            Self::Repair(repair) => &repair.signed,
         }
     }
 }

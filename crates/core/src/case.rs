@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::cache::Accepted;
 use crate::campaign::spelled;
+use crate::command::Accept;
 use crate::id::{CaseId, Operator, OrderId, PoolId};
 use crate::ledger::Entry;
 use crate::order::{Notice, Order};
+use crate::reconcile::{Class, rule_of};
 use crate::refusal::Refusal;
 use crate::stock::Bucket;
 use crate::time::Timestamp;
@@ -28,6 +30,34 @@ pub enum CaseKind {
     PoisonEntry,
     /// The ledger of a bucket has entries beyond the bucket's own sequence: its row was put back or changed from outside.
     LedgerAhead,
+    /// Entries are missing in a ledger. This and the next are differences that reconciliation proved.
+    EntryMissing,
+    /// A ledger tells the same twice.
+    EntryDuplicate,
+    /// A balance is not the sum of its ledger.
+    BalanceDrift,
+    /// A pool has not the buckets that it says.
+    BucketSumOff,
+    /// Half of a transfer stands alone.
+    TransferUnpaired,
+    /// An order says that it has stock of which the ledger knows nothing.
+    OrderWithoutStock,
+    /// The ledger tells of an order that is not there.
+    StockWithoutOrder,
+    /// An order's row is not what its entries say.
+    AllocationDrift,
+    /// A payment that succeeded could not be applied again.
+    PaidNotApplied,
+    /// A usage row could not be mended.
+    UsageDrift,
+    /// A cache had more than the ledger lets it have, again and again.
+    CacheAhead,
+    /// A cache had less than the ledger lets it have, again and again.
+    CacheBehind,
+    /// Accepted orders have no entry to land from, again and again.
+    EntryUnlanded,
+    /// An event does not reach a sink.
+    EventStuck,
 }
 
 /// Whether somebody still has to act.
@@ -44,59 +74,90 @@ pub enum CaseState {
 pub enum CaseAction {
     /// The loss is known and accepted; go on.
     Acknowledge,
+    /// What the ledger says holds: the row that differs is made so.
+    AcceptLedger,
+    /// What the rows say holds: the ledger gets what it lacks.
+    AcceptBalance,
+    /// What has no other half is moved back.
+    Compensate,
 }
 
 spelled! {
     CaseKind {
         Incarnation = "incarnation", OrderMismatch = "order_mismatch", ChargedTwice = "charged_twice",
         PaymentUnderReview = "payment_under_review", HoldOverdue = "hold_overdue",
-        PoisonEntry = "poison_entry", LedgerAhead = "ledger_ahead",
+        PoisonEntry = "poison_entry", LedgerAhead = "ledger_ahead", EntryMissing = "entry_missing",
+        EntryDuplicate = "entry_duplicate", BalanceDrift = "balance_drift", BucketSumOff = "bucket_sum_off",
+        TransferUnpaired = "transfer_unpaired", OrderWithoutStock = "order_without_stock",
+        StockWithoutOrder = "stock_without_order", AllocationDrift = "allocation_drift",
+        PaidNotApplied = "paid_not_applied", UsageDrift = "usage_drift", CacheAhead = "cache_ahead",
+        CacheBehind = "cache_behind", EntryUnlanded = "entry_unlanded", EventStuck = "event_stuck",
     }
     CaseState { Open = "open", Resolved = "resolved" }
-    CaseAction { Acknowledge = "acknowledge" }
+    CaseAction {
+        Acknowledge = "acknowledge", AcceptLedger = "accept_ledger", AcceptBalance = "accept_balance",
+        Compensate = "compensate",
+    }
+}
+
+impl CaseAction {
+    /// Which side of a difference it lets hold; none: it mends nothing.
+    pub const fn accepts(self) -> Option<Accept> {
+        match self {
+            Self::Acknowledge => None,
+            Self::AcceptLedger => Some(Accept::Ledger),
+            Self::AcceptBalance => Some(Accept::Balance),
+            Self::Compensate => Some(Accept::Compensate),
+        }
+    }
 }
 
 impl CaseKind {
     /// Whether nothing may be sold while it is open. Holds, payments, cancels and releases go on.
     pub const fn halts(self) -> bool {
-        match self {
-            Self::Incarnation => true,
-            Self::OrderMismatch
-            | Self::ChargedTwice
-            | Self::PaymentUnderReview
-            | Self::HoldOverdue
-            | Self::PoisonEntry
-            | Self::LedgerAhead => false,
-        }
+        matches!(self, Self::Incarnation)
     }
 
-    /// What is suggested to the person.
-    pub const fn suggested(self) -> CaseAction {
-        match self {
+    /// What it is a case of, where reconciliation raised it.
+    pub const fn class(self) -> Option<Class> {
+        Some(match self {
             Self::Incarnation
             | Self::OrderMismatch
             | Self::ChargedTwice
             | Self::PaymentUnderReview
-            | Self::HoldOverdue
             | Self::PoisonEntry
-            | Self::LedgerAhead => CaseAction::Acknowledge,
-        }
+            | Self::LedgerAhead => return None,
+            Self::HoldOverdue => Class::HoldOverdue,
+            Self::EntryMissing => Class::EntryMissing,
+            Self::EntryDuplicate => Class::EntryDuplicate,
+            Self::BalanceDrift => Class::BalanceDrift,
+            Self::BucketSumOff => Class::BucketSumOff,
+            Self::TransferUnpaired => Class::TransferUnpaired,
+            Self::OrderWithoutStock => Class::OrderWithoutStock,
+            Self::StockWithoutOrder => Class::StockWithoutOrder,
+            Self::AllocationDrift => Class::AllocationDrift,
+            Self::PaidNotApplied => Class::PaidNotApplied,
+            Self::UsageDrift => Class::UsageDrift,
+            Self::CacheAhead => Class::CacheAhead,
+            Self::CacheBehind => Class::CacheBehind,
+            Self::EntryUnlanded => Class::EntryUnlanded,
+            Self::EventStuck => Class::EventStuck,
+        })
+    }
+
+    /// What a person may decide.
+    pub fn actions(self) -> &'static [CaseAction] {
+        self.class().map_or(&[CaseAction::Acknowledge], |class| rule_of(class).actions)
+    }
+
+    /// What is suggested to the person.
+    pub fn suggested(self) -> CaseAction {
+        self.actions().first().copied().unwrap_or(CaseAction::Acknowledge)
     }
 
     /// Whether the action fits the case.
-    pub const fn allows(self, action: CaseAction) -> bool {
-        match (self, action) {
-            (
-                Self::Incarnation
-                | Self::OrderMismatch
-                | Self::ChargedTwice
-                | Self::PaymentUnderReview
-                | Self::HoldOverdue
-                | Self::PoisonEntry
-                | Self::LedgerAhead,
-                CaseAction::Acknowledge,
-            ) => true,
-        }
+    pub fn allows(self, action: CaseAction) -> bool {
+        self.actions().contains(&action)
     }
 }
 
@@ -272,6 +333,21 @@ const fn id_of(kind: CaseKind, order: OrderId) -> CaseId {
         CaseKind::PoisonEntry => 4,
         CaseKind::LedgerAhead => 5,
         CaseKind::PaymentUnderReview => 6,
+        // Cases of reconciliation have the numbers of their differences.
+        CaseKind::EntryMissing
+        | CaseKind::EntryDuplicate
+        | CaseKind::BalanceDrift
+        | CaseKind::BucketSumOff
+        | CaseKind::TransferUnpaired
+        | CaseKind::OrderWithoutStock
+        | CaseKind::StockWithoutOrder
+        | CaseKind::AllocationDrift
+        | CaseKind::PaidNotApplied
+        | CaseKind::UsageDrift
+        | CaseKind::CacheAhead
+        | CaseKind::CacheBehind
+        | CaseKind::EntryUnlanded
+        | CaseKind::EventStuck => 7,
     };
     // Above the random half of an id, where ids of orders differ by the clock only.
     CaseId(order.0 ^ (mark << ORDER_CASE_SHIFT))
@@ -293,20 +369,32 @@ fn id_of_entry(accepted: &Accepted) -> CaseId {
     id_of_facts(entry.millis, &named)
 }
 
-/// The id of a case, the same whoever raises it: a time, as in every id, then a hash of what names it (FNV-1a, which
-/// will not change).
+/// The id of a case, the same whoever raises it.
 fn id_of_facts(millis: u64, named: &[u128]) -> CaseId {
+    CaseId(hashed_id(u128::from(millis), named))
+}
+
+/// Where the time stands in an id.
+pub(crate) const TIME_SHIFT: u32 = 80;
+
+/// An id for what is the same whoever finds it: a time, as in every id, then a hash of what names it (FNV-1a, which
+/// will not change).
+pub(crate) fn hashed_id(millis: u128, named: &[u128]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    const TIME_SHIFT: u32 = 80;
     let bytes = named.iter().flat_map(|part| part.to_be_bytes());
     let hash = bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
-    CaseId(u128::from(millis) << TIME_SHIFT | hash & ((1 << TIME_SHIFT) - 1))
+    millis << TIME_SHIFT | hash & ((1 << TIME_SHIFT) - 1)
 }
 
 /// A text without control characters.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Any text as JSON.
+pub(crate) fn quoted_text(text: &str) -> String {
+    quoted(&printable(text))
 }
 
 /// A text as JSON. Identifiers and pointers hold no control characters.

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use crate::approval::{Approval, ApprovalKey, DecideApproval};
 use crate::assortment::MakeUp;
 use crate::cache::{CacheBucket, Landing, SetAside, TurnEpoch};
+use crate::case::{Case, CaseAction};
 use crate::id::{
-    Account, AdjustmentId, AttemptId, CampaignId, Location, MoveId, OrderId, OrderKey, PaymentId, PoolId,
-    Provider, Sku, SweepId, TransferId,
+    Account, AdjustmentId, AttemptId, CampaignId, DiscrepancyId, Location, MoveId, OrderId, OrderKey,
+    PaymentId, PoolId, Provider, Sku, SweepId, TransferId,
 };
 use crate::import::{Import, ImportCounts, RowReport};
 use crate::limit::LimitKeys;
 use crate::order::{Disposition, Money, Notice, Order, Refund};
+use crate::reconcile::Discrepancy;
 use crate::refusal::Refusal;
+use crate::snapshot::UsageKey;
 use crate::stock::{Bucket, BucketKey, CacheFallback, Path, Pool, Routing};
 use crate::table::Trigger;
 use crate::time::Timestamp;
@@ -47,6 +50,8 @@ pub enum Command {
     SetAside(SetAside),
     /// Turn the epoch of a bucket's cache. Every turn is absolute, so the same again changes nothing.
     TurnEpoch(TurnEpoch),
+    /// Mend a proved difference. Key: the difference's id.
+    Repair(Arc<Repair>),
 }
 
 /// One line of an order to place.
@@ -330,6 +335,36 @@ pub struct MoveUnsold {
     pub signed: Signed,
 }
 
+/// Which of two sides that differ is made to follow the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accept {
+    /// What the ledger says holds: a row follows it.
+    Ledger,
+    /// What the rows say holds: the ledger gets an entry of what it lacks.
+    Balance,
+    /// What has no other half is moved back.
+    Compensate,
+}
+
+/// A difference to mend. What is done follows from what was proved of it and is stored: nobody sends numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// Which difference.
+    pub id: DiscrepancyId,
+    /// Which side holds.
+    pub accept: Accept,
+    /// The decision on its case, which is resolved with it; none: the class is proved and safe.
+    pub decides: Option<CaseAction>,
+    /// The pool concerned, all of whose buckets are locked.
+    pub pool: Option<PoolId>,
+    /// The order concerned.
+    pub order: Option<OrderId>,
+    /// Whose usage is concerned.
+    pub usage: Option<UsageKey>,
+    /// By whom.
+    pub signed: Signed,
+}
+
 /// How an answer came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
@@ -401,6 +436,15 @@ pub enum Outcome {
         /// Turned, or as it was.
         how: How,
     },
+    /// The difference is mended.
+    Repaired {
+        /// It, as it is kept now.
+        discrepancy: Arc<Discrepancy>,
+        /// Its case, decided, where somebody decided.
+        case: Option<Arc<Case>>,
+        /// Whether it was mended before.
+        repeated: bool,
+    },
     /// A second person is asked, or has refused. Nothing moved.
     Proposed {
         /// The request.
@@ -434,6 +478,7 @@ impl Outcome {
             | Self::Transferred { .. }
             | Self::Imported { .. }
             | Self::Epoch { .. }
+            | Self::Repaired { .. }
             | Self::Proposed { .. }
             | Self::Miss(_)
             | Self::Elsewhere(_)

@@ -113,6 +113,7 @@ mod tests {
             source: "no-1".into(),
             actor: "shop".into(),
             reason: "".into(),
+            covers: None,
         }
     }
 

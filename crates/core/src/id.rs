@@ -161,6 +161,10 @@ number_id! {
     MoveId,
     /// A case, made by Holdfast.
     CaseId,
+    /// A difference that reconciliation found, made by Holdfast of what it is about.
+    DiscrepancyId,
+    /// A run of reconciliation, made by Holdfast.
+    RunId,
     /// A key that an order carries, hashed: what it was cannot be read from it.
     HashedKey,
     /// An authority from its first start, or from the restore that made it, to the next.

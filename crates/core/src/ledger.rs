@@ -72,6 +72,15 @@ impl Action {
     }
 }
 
+/// Entries of its bucket that a repair stands for: they are missing, or one of them should not be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Covers {
+    /// The first number.
+    pub first: u64,
+    /// The last number.
+    pub last: u64,
+}
+
 /// One ledger entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -103,4 +112,6 @@ pub struct Entry {
     pub actor: Arc<str>,
     /// Why.
     pub reason: Arc<str>,
+    /// What a repair stands for, where it is entries.
+    pub covers: Option<Covers>,
 }

@@ -19,6 +19,7 @@ pub mod invariant;
 pub mod ledger;
 pub mod limit;
 pub mod order;
+pub mod reconcile;
 pub mod refusal;
 pub mod snapshot;
 pub mod stock;

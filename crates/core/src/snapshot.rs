@@ -9,13 +9,14 @@ use crate::campaign::Campaign;
 use crate::case::Case;
 use crate::command::{Adjust, Command, OrderAction, Place, Transfer};
 use crate::id::{
-    Account, AdjustmentId, CampaignId, EventId, ImportId, Location, OrderId, OrderKey, PaymentId, PoolId,
-    Provider, Sku, TransferId,
+    Account, AdjustmentId, CampaignId, CaseId, DiscrepancyId, EventId, ImportId, Location, OrderId, OrderKey,
+    PaymentId, PoolId, Provider, Sku, TransferId,
 };
 use crate::import::{Import, ImportRow, Imported, Since};
 use crate::ledger::Entry;
 use crate::limit::{LimitKeys, Limited, limited_of};
 use crate::order::{Order, PaymentOutcome, Usage};
+use crate::reconcile::Discrepancy;
 use crate::stock::{Bucket, BucketKey, Pool};
 use crate::time::Timestamp;
 
@@ -120,6 +121,12 @@ pub struct Snapshot {
     pub caches: BTreeMap<BucketKey, CacheBucket>,
     /// Landings that are in the ledger, with the orders that their entries tell of; none: it was set aside.
     pub landed: BTreeMap<LandingKey, Option<OrderId>>,
+    /// Differences that are mended, and their cases.
+    pub discrepancies: BTreeMap<DiscrepancyId, Arc<Discrepancy>>,
+    /// Cases that are decided with them.
+    pub cases: BTreeMap<CaseId, Case>,
+    /// Where a difference is mended: the last number in the ledger of each locked bucket, whatever its row says.
+    pub ledger_ends: BTreeMap<BucketKey, u64>,
     /// Whether an open case stops all sales: nothing is placed and nothing taken again until it is resolved.
     pub halted: bool,
 }
@@ -134,6 +141,10 @@ impl Snapshot {
                 // What is queued is judged when it lands.
                 Command::Place(place) if place.intake.is_none() => &**place,
                 Command::Land(landing) => &landing.place,
+                Command::Repair(repair) => {
+                    keys.extend(repair.usage.clone());
+                    continue;
+                }
                 Command::Place(_)
                 | Command::Order(_)
                 | Command::OpenPool(_)
@@ -225,6 +236,8 @@ pub struct Needs<'a> {
     pub caches: BTreeSet<BucketKey>,
     /// Landings looked up in the ledger.
     pub landings: BTreeSet<LandingKey>,
+    /// Differences that are mended. With them come their cases, and the ends of the ledgers of the locked buckets.
+    pub discrepancies: BTreeSet<DiscrepancyId>,
 }
 
 impl<'a> Needs<'a> {
@@ -293,6 +306,15 @@ impl<'a> Needs<'a> {
             Command::TurnEpoch(turn) => {
                 needs.pools.insert(turn.bucket.pool);
                 needs.caches.insert(turn.bucket);
+            }
+            Command::Repair(repair) => {
+                needs.discrepancies.insert(repair.id);
+                needs.pools.extend(repair.pool);
+                needs.orders.extend(repair.order);
+                needs.campaigns.extend(repair.usage.as_ref().map(|key| &key.campaign));
+                if repair.decides.is_some() {
+                    needs.approvals.insert(ApprovalKey::of_repair(repair.id));
+                }
             }
         }
     }
@@ -386,6 +408,10 @@ pub struct Changes {
     pub decided_approvals: Vec<Arc<Approval>>,
     /// Caches whose epoch was turned or in which entries landed, ascending.
     pub caches: Vec<CacheChange>,
+    /// Differences that were mended.
+    pub repaired: Vec<Arc<Discrepancy>>,
+    /// Cases that were decided with them.
+    pub resolved_cases: Vec<Arc<Case>>,
 }
 
 impl Changes {
@@ -405,6 +431,8 @@ impl Changes {
             approvals,
             decided_approvals,
             caches,
+            repaired,
+            resolved_cases,
             ..
         } = self;
         orders.is_empty()
@@ -421,6 +449,8 @@ impl Changes {
             && approvals.is_empty()
             && decided_approvals.is_empty()
             && caches.is_empty()
+            && repaired.is_empty()
+            && resolved_cases.is_empty()
     }
 
     /// Whether something changes that nodes keep in their catalogs: pools and how orders come to them, epochs.

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::lanes::{Class, LaneKey};
 use crate::pools::locks_of_transfer;
+use crate::reconcile::locks_of_repair;
 
 /// How often an order may move between the unlocked read and the lock.
 const ROUNDS_MAX: usize = 5;
@@ -66,6 +67,13 @@ impl Engine {
             }
             Proposal::Transfer(transfer) => {
                 let locks = locks_of_transfer(transfer);
+                self.settle(lane_of(&locks), decide(work), locks).await
+            }
+            Proposal::Repair(repair) => {
+                let Some(known) = self.store().discrepancy(repair.id).await? else {
+                    return self.counted(Ok(Outcome::refused(Refusal::UnknownCase)));
+                };
+                let locks = locks_of_repair(&known);
                 self.settle(lane_of(&locks), decide(work), locks).await
             }
             Proposal::Order(change) => {

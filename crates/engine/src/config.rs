@@ -71,6 +71,16 @@ pub struct Config {
     pub queue_page_max: usize,
     /// How often a worker looks for stock that closed campaigns have not sold, or got back.
     pub unsold_interval: Duration,
+    /// How often a worker compares every balance, and what is new, with the ledger; none: never by itself.
+    pub reconcile_interval: Option<Duration>,
+    /// How often it compares everything; none: never by itself.
+    pub reconcile_full_interval: Option<Duration>,
+    /// How many percent of the time a run may spend asking the authority.
+    pub reconcile_share_percent: u32,
+    /// How often a worker looks for runs that other nodes were asked for.
+    pub reconcile_poll: Duration,
+    /// How long after its end, with all grace, a hold may still be there before it is called left over.
+    pub hold_overdue: Duration,
     /// Most entries of a cache that are landed at once: twice a batch, so that one is gathered while another is
     /// committed.
     pub cache_batch_max: usize,
@@ -132,6 +142,11 @@ impl Default for Config {
             queue_age_max: Duration::from_millis(250),
             queue_page_max: 10_000,
             unsold_interval: Duration::from_secs(1),
+            reconcile_interval: Some(Duration::from_secs(60)),
+            reconcile_full_interval: Some(Duration::from_secs(6 * 3_600)),
+            reconcile_share_percent: 50,
+            reconcile_poll: Duration::from_secs(1),
+            hold_overdue: Duration::from_secs(60),
             cache_batch_max: 2_000,
             cache_poll: Duration::from_millis(50),
             cache_wait: Duration::from_millis(50),

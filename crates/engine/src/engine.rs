@@ -31,6 +31,7 @@ use crate::lanes::{Lanes, Measured};
 use crate::measure::Measures;
 use crate::queue::Queues;
 use crate::rates::Rates;
+use crate::reconcile::Reconciling;
 use crate::refusals::RecordedRefusals;
 use crate::request::Availability;
 use crate::shelf::Shelf;
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) warmed: Warmed,
     pub(crate) caches: Caches,
     pub(crate) kept: Kept,
+    pub(crate) reconciling: Reconciling,
     /// Who can be asked what became of a payment.
     pub(crate) status: OnceLock<Arc<dyn StatusSource>>,
     pub(crate) asking: Arc<Semaphore>,
@@ -114,6 +116,7 @@ impl Engine {
             warmed: Warmed::default(),
             caches: Caches::default(),
             kept: Kept::default(),
+            reconciling: Reconciling::default(),
             status: OnceLock::new(),
             asking: Arc::new(Semaphore::new(config.asking_max)),
             run: ids.next(),
@@ -199,7 +202,7 @@ impl Engine {
     }
 
     /// Decides on a case. From its answer on it holds exactly.
-    pub async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {
+    pub(crate) async fn resolve_case(&self, resolve: ResolveCase) -> Result<Result<Case, Refusal>, Error> {
         self.check_running()?;
         Ok(self.shared.store.resolve_case(resolve).await?)
     }
@@ -268,6 +271,7 @@ impl Engine {
         self.shared.timer.wake();
         self.shared.queues.wake();
         self.shared.caches.wake();
+        self.shared.reconciling.wake();
         self.shared.watch.close();
         let drained = self.shared.lanes.drained(deadline).await;
         self.give_up_leases().await;

@@ -45,6 +45,8 @@ impl Engine {
             tokio::spawn(async move { engine.run_landing().await });
             let engine = self.clone();
             tokio::spawn(async move { engine.run_unsold().await });
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run_reconciling().await });
         }
         let engine = self.clone();
         tokio::spawn(async move { engine.run_caches().await });
@@ -204,7 +206,7 @@ impl Engine {
     }
 
     /// Expires one order, unless a provider must be asked first: then that goes on beside the pass.
-    async fn expire(&self, order: DueOrder) -> Result<Outcome, Error> {
+    pub(crate) async fn expire(&self, order: DueOrder) -> Result<Outcome, Error> {
         if !self.asks_providers() {
             return self.expire_now(order, Inquiry::Done).await;
         }

@@ -267,6 +267,7 @@ impl Engine {
                 | Outcome::Imported { .. }
                 | Outcome::Proposed { .. }
                 | Outcome::Epoch { .. }
+                | Outcome::Repaired { .. }
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_)
                 | Outcome::Outdated

@@ -377,6 +377,7 @@ impl Engine {
             | Outcome::Transferred { .. }
             | Outcome::Imported { .. }
             | Outcome::Epoch { .. }
+            | Outcome::Repaired { .. }
             | Outcome::Proposed { .. }
             | Outcome::Outdated
             | Outcome::NotDue(_)) => Ok(outcome),

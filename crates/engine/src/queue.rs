@@ -221,6 +221,7 @@ impl Queues {
             | Outcome::Imported { .. }
             | Outcome::Proposed { .. }
             | Outcome::Epoch { .. }
+            | Outcome::Repaired { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::Outdated

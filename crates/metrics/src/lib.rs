@@ -8,6 +8,7 @@ mod exposition;
 mod instrument;
 mod node;
 mod process;
+mod reconcile;
 mod store;
 mod words;
 
@@ -18,5 +19,6 @@ pub use exposition::{
 pub use instrument::{By, Counter, Gauge, Held, Histogram, Label, Scale, Seen};
 pub use node::NodeMetrics;
 pub use process::Process;
+pub use reconcile::ReconcileMetrics;
 pub use store::{Conflict, StoreMetrics, Use};
 pub use words::{Class, Code, End, Expiry, Failure, Overload};

@@ -269,6 +269,7 @@ pub(crate) fn code_of(outcome: &Outcome) -> Option<Code> {
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)

@@ -151,6 +151,8 @@ pub(crate) fn entries(entries: &[Entry]) -> Result<Option<(&'static Sql, Vec<Own
         (a.bucket, a.at, a.action, a.settled) == (b.bucket, b.at, b.action, b.settled)
             && (a.from_state, a.to_state, a.order_version) == (b.from_state, b.to_state, b.order_version)
             && (&a.actor, &a.reason) == (&b.actor, &b.reason)
+            // What covers others is written with all of its columns.
+            && b.covers.is_none()
     };
     let Some(first) = entries.first().filter(|first| entries.iter().all(|entry| alike(first, entry))) else {
         return Ok(None);

@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 use crate::flight::{Flight, Owned};
 use crate::row::uuid;
 use crate::statement::{Sql, exactly};
-use crate::{acts, alike, approvals, cache, catalog, files, payments, usage};
+use crate::{acts, alike, approvals, cache, catalog, files, payments, reconcile, usage};
 
 static INSERT_BUCKETS: Sql = Sql::new(
     "INSERT INTO bucket (pool, number, weight, available, held, sold, ledger_seq, last_at) \
@@ -114,8 +114,8 @@ static UPDATE_ORDERS: Sql = Sql::new(
 );
 static INSERT_ENTRIES: Sql = Sql::new(
     "INSERT INTO ledger (pool, bucket, seq, at, order_id, business_no, action, delta_available, delta_held, delta_sold, \
-     settled, from_state, to_state, order_version, source, actor, reason) SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, \
-     $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+     settled, from_state, to_state, order_version, source, actor, reason, covers_first, covers_last) SELECT * FROM \
+     UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
     &[
         Type::UUID_ARRAY,
         Type::INT4_ARRAY,
@@ -134,6 +134,8 @@ static INSERT_ENTRIES: Sql = Sql::new(
         Type::TEXT_ARRAY,
         Type::TEXT_ARRAY,
         Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
     ],
 );
 static INSERT_ADJUSTMENTS: Sql = Sql::new(
@@ -406,7 +408,8 @@ impl<'a> Writes<'a> {
             flight.add(&INSERT_TRANSFERS, params);
         }
         files::add(flight, &self.changes.imports)?;
-        approvals::add(flight, self.changes)
+        approvals::add(flight, self.changes)?;
+        reconcile::add(flight, self.changes)
     }
 }
 
@@ -443,6 +446,8 @@ fn entry_columns(entries: &[Entry]) -> Result<Vec<Owned<'_>>, Error> {
         column(entries, |entry| &*entry.source),
         column(entries, |entry| &*entry.actor),
         column(entries, |entry| &*entry.reason),
+        try_column(entries, |entry| entry.covers.map(|covers| integer(covers.first)).transpose())?,
+        try_column(entries, |entry| entry.covers.map(|covers| integer(covers.last)).transpose())?,
     ])
 }
 

@@ -33,6 +33,7 @@ mod pools;
 mod query;
 mod queue;
 mod read;
+mod reconcile;
 mod row;
 mod settlement;
 mod sinks;

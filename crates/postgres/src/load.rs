@@ -21,7 +21,7 @@ use crate::error::Fault;
 use crate::flight::{Flight, Outstanding, Owned};
 use crate::row::{all, first, uuid};
 use crate::statement::Sql;
-use crate::{approvals, files, payments, usage};
+use crate::{approvals, files, payments, reconcile, usage};
 
 static LOCK_BUCKETS: Sql = Sql::new(
     "SELECT bucket.* FROM UNNEST($1, $2) AS wanted (pool, number) \
@@ -147,6 +147,7 @@ struct Places {
     queues: Option<usize>,
     caches: Option<usize>,
     landings: Option<usize>,
+    repairs: Option<usize>,
     pools: Option<usize>,
     campaigns: Option<usize>,
     usage: usage::Places,
@@ -264,6 +265,7 @@ impl<'b> Loader<'b> {
         if !needs.landings.is_empty() {
             places.landings = Some(cache::ask_landed(flight, &needs.landings));
         }
+        places.repairs = reconcile::ask(flight, needs);
         if !needs.pool_addresses.is_empty() {
             let campaigns = texts(needs.pool_addresses.iter().map(|(campaign, ..)| campaign.as_str()));
             let skus = texts(needs.pool_addresses.iter().map(|(_, sku, _)| sku.as_str()));
@@ -327,6 +329,7 @@ impl<'b> Loader<'b> {
         let caches = all(at(places.caches), rows::cache_bucket)?.into_iter();
         rows.caches.extend(caches.map(|row| (row.key, row)));
         rows.landed.extend(all(at(places.landings), rows::landing)?);
+        reconcile::take(answers, places.repairs, rows)?;
         for pool in all(at(places.addresses), rows::pool)? {
             let address = (pool.campaign.clone(), pool.sku.clone(), pool.location.clone());
             rows.pool_addresses.insert(address, pool.id);

@@ -55,6 +55,7 @@ impl OrderAnswer {
             | Outcome::Imported { .. }
             | Outcome::Proposed { .. }
             | Outcome::Epoch { .. }
+            | Outcome::Repaired { .. }
             | Outcome::Miss(_)
             | Outcome::Elsewhere(_)
             | Outcome::Outdated

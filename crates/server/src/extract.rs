@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, RawQuery, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use bytes::BytesMut;
 use holdfast_core::approval::ApprovalKey;
-use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, OrderId, PoolId, Provider, Sku};
+use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, OrderId, PoolId, Provider, RunId, Sku};
 use holdfast_store::KeyId;
 use holdfast_wire::Code;
 
@@ -44,6 +44,12 @@ impl PathId for PoolId {
 }
 
 impl PathId for CaseId {
+    fn from_path(text: &str) -> Option<Self> {
+        number_id(text).map(Self)
+    }
+}
+
+impl PathId for RunId {
     fn from_path(text: &str) -> Option<Self> {
         number_id(text).map(Self)
     }

@@ -78,6 +78,11 @@ pub(crate) const ROUTES: &[Route] = &[
     // An open case stops every sale, so it is no matter of one campaign.
     route(Method::GET, "/v1/cases", READERS, Reach::Everything),
     route(Method::POST, "/v1/cases/{id}/resolve", OPERATORS, Reach::Everything),
+    // Whatever is wrong with the authority concerns all of it.
+    route(Method::POST, "/v1/reconciliations", OPERATORS, Reach::Everything),
+    route(Method::GET, "/v1/reconciliations", READERS, Reach::Everything),
+    route(Method::GET, "/v1/reconciliations/{id}", READERS, Reach::Everything),
+    route(Method::GET, "/v1/discrepancies", READERS, Reach::Everything),
     route(Method::POST, "/v1/pools", OPERATORS, Reach::Named),
     route(Method::GET, "/v1/pools", READERS, Reach::Named),
     route(Method::GET, "/v1/pools/{id}", READERS, Reach::Pool),

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
     approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
-    health, imports, keys, ledger, metrics, orders, payments, pools, settlement, transfers,
+    health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -37,6 +37,12 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/bundles/{campaign_id}/{sku}", put(assortment::put_bundle).get(assortment::get_bundle))
         .route("/v1/cases", get(cases::list_cases))
         .route("/v1/cases/{id}/resolve", post(cases::resolve_case))
+        .route(
+            "/v1/reconciliations",
+            post(reconciliations::reconcile).get(reconciliations::list_reconciliations),
+        )
+        .route("/v1/reconciliations/{id}", get(reconciliations::get_reconciliation))
+        .route("/v1/discrepancies", get(reconciliations::list_discrepancies))
         .route("/v1/campaigns/{id}/settlement", get(settlement::get_settlement))
         .route("/v1/pools", post(pools::open_pool).get(pools::list_pools))
         .route("/v1/pools/{id}", get(pools::get_pool).patch(pools::change_pool))

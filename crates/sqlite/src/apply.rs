@@ -13,7 +13,7 @@ use rusqlite::{Connection, Params, params};
 
 use crate::codec::bytes;
 use crate::error::{Driver, of_entry};
-use crate::{approvals, cache, cases, catalog, files};
+use crate::{approvals, cache, cases, catalog, files, reconcile};
 
 /// Writes every change of a batch.
 pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
@@ -67,7 +67,7 @@ pub(crate) fn changes(db: &Connection, changes: &Changes) -> Result<(), Error> {
         files::insert(db, import)?;
     }
     approvals::write(db, changes)?;
-    Ok(())
+    reconcile::write(db, changes)
 }
 
 /// Writes a usage row as it stands after the batch.
@@ -242,8 +242,8 @@ fn write_order(db: &Connection, change: &OrderChange) -> Result<(), Error> {
 
 fn insert_entry(db: &Connection, entry: &Entry) -> Result<(), Error> {
     let sql = "INSERT INTO ledger (pool, bucket, seq, at, order_id, business_no, action, delta_available, delta_held, \
-               delta_sold, settled, from_state, to_state, order_version, source, actor, reason) VALUES (?1, ?2, ?3, \
-               ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
+               delta_sold, settled, from_state, to_state, order_version, source, actor, reason, covers_first, covers_last) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
     let written = db.prepare_cached(sql).store()?.execute(params![
         bytes(entry.bucket.pool.0),
         entry.bucket.number,
@@ -262,6 +262,8 @@ fn insert_entry(db: &Connection, entry: &Entry) -> Result<(), Error> {
         &*entry.source,
         &*entry.actor,
         &*entry.reason,
+        entry.covers.map(|covers| integer(covers.first)).transpose()?,
+        entry.covers.map(|covers| integer(covers.last)).transpose()?,
     ]);
     written.map(drop).map_err(|error| of_entry(&error))
 }

@@ -25,6 +25,7 @@ mod migrate;
 mod query;
 mod queue;
 mod reader;
+mod reconcile;
 mod settlement;
 mod sinks;
 mod store;

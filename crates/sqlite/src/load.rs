@@ -14,7 +14,7 @@ use rusqlite::{Connection, Params, params};
 use crate::cases;
 use crate::codec::{all, bytes, next};
 use crate::error::Driver;
-use crate::{approvals, cache, files, queue};
+use crate::{approvals, cache, files, queue, reconcile};
 
 /// Every row that a batch needs to be decided.
 pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -> Result<Snapshot, Error> {
@@ -28,6 +28,7 @@ pub(crate) fn snapshot(db: &Connection, locks: &LockSet, commands: &[Command]) -
     files::load(db, &needs, &mut rows)?;
     approvals::load(db, &needs, &mut rows)?;
     cache::load(db, &needs, &mut rows)?;
+    reconcile::load(db, &needs, &mut rows)?;
     for (pool, at) in rows.counts_of(commands) {
         rows.since.insert((pool, at), files::since(db, pool, at)?);
     }

@@ -25,6 +25,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V11__cache", include_str!("../migrations/V11__cache.sql")),
     ("V12__payment_claims", include_str!("../migrations/V12__payment_claims.sql")),
     ("V13__sinks", include_str!("../migrations/V13__sinks.sql")),
+    ("V14__reconciliation", include_str!("../migrations/V14__reconciliation.sql")),
 ];
 
 /// Brings the schema up to date. A schema that is newer than this binary is refused, unless the migration

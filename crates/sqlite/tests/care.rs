@@ -248,6 +248,8 @@ async fn payments_of_before_there_were_claims_are_for_the_orders_that_they_paid_
     db.execute_batch(
         // What came later goes too: it is made again after it.
         "DROP TABLE sink; DROP TABLE sink_round; DROP TABLE sink_position; DROP TABLE dead_letter;
+         DROP TABLE reconciliation; DROP TABLE discrepancy; DROP TABLE reconcile_checkpoint;
+         ALTER TABLE ledger DROP COLUMN covers_first; ALTER TABLE ledger DROP COLUMN covers_last;
          DELETE FROM schema_rule WHERE version > 12;
          DROP TABLE payment_claim; CREATE INDEX payment_success ON payment (payment_id);
          DELETE FROM refinery_schema_history WHERE version >= 12;

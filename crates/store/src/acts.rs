@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use holdfast_core::approval::{Approval, DecideApproval, Proposal};
 use holdfast_core::assortment::AssortmentChange;
-use holdfast_core::cache::Turn;
+use holdfast_core::cache::{CacheBucket, Turn, TurnEpoch};
 use holdfast_core::campaign::Campaign;
+use holdfast_core::case::CaseAction;
 use holdfast_core::command::{
-    AdjustmentKind, ChangePool, Command, How, OrderAction, OrderCommand, Outcome, Signed, Via,
+    ChangePool, Command, How, OrderAction, OrderCommand, Outcome, Repair, Signed, Via,
 };
 use holdfast_core::id::{CampaignId, CaseId, Location, Operator, OrderId, PoolId};
 use holdfast_core::import::{Import, ImportCounts};
+use holdfast_core::reconcile::Discrepancy;
 use holdfast_core::time::Timestamp;
 
 use crate::assortment::PutAssortment;
@@ -176,6 +178,7 @@ impl Act {
             Proposal::Adjust(adjust) => About::Pool(adjust.pool),
             Proposal::Transfer(transfer) => About::Pool(transfer.from.pool),
             Proposal::Order(change) => About::Order(change.order, campaign.clone()),
+            Proposal::Repair(repair) => About::Case(CaseId(repair.id.0)),
         }
     }
 
@@ -192,6 +195,7 @@ impl Act {
         let is_made = match outcome {
             Outcome::Adjusted { repeated, .. }
             | Outcome::Transferred { repeated }
+            | Outcome::Repaired { repeated, .. }
             | Outcome::Proposed { repeated, .. } => !repeated,
             Outcome::Order { how, .. } => *how != How::Repeated,
             Outcome::Refused { .. }
@@ -212,11 +216,27 @@ impl Act {
             (Command::Order(change), Outcome::Proposed { approval, .. }) => {
                 About::Order(change.order, approval.campaign.clone())
             }
+            (Command::Repair(repair), _) => About::Case(CaseId(repair.id.0)),
             (_, _) => return None,
         };
         let Signed { actor: _, reason, via } = &decide.signed;
         let act = Self::new(about, decide.verdict.as_str(), decide.key.as_str().to_owned(), via.as_ref());
         is_made.then(|| act.by(named_operator(&decide.signed), reason))
+    }
+
+    /// What mended a difference, also where no person did: nothing is mended unseen.
+    fn of_repair(repair: &Repair, discrepancy: &Discrepancy) -> Self {
+        let found = &discrepancy.found;
+        let detail = format!("{}: expected {}, found {}", found.class.as_str(), found.expected, found.actual);
+        let action = repair.decides.map_or("repair", CaseAction::as_str);
+        let about = About::Case(discrepancy.case_id());
+        let act = Self::new(about, action, detail, repair.signed.via.as_ref());
+        act.by(named_operator(&repair.signed), &repair.signed.reason)
+    }
+
+    fn of_turn(turn: &TurnEpoch, row: &CacheBucket) -> Self {
+        let detail = format!("bucket {}, epoch {}", row.key.number, row.epoch);
+        Self::of_pool(row.key.pool, turned(&turn.turn), detail, &turn.signed)
     }
 
     fn of_import(import: &Import, counts: &ImportCounts) -> Self {
@@ -244,10 +264,7 @@ impl Act {
                 Some(Self::new(About::Pool(pool.id), "open_pool", detail, via).by("", &open.signed.reason))
             }
             (Command::Adjust(adjust), Outcome::Adjusted { repeated: false, .. }) => {
-                let action = match adjust.kind {
-                    AdjustmentKind::Inbound => "inbound",
-                    AdjustmentKind::Adjust => "adjust",
-                };
+                let action = adjust.kind.as_str();
                 let detail = format!("{:+}, adjustment {}", adjust.delta, adjust.adjustment_id);
                 Some(Self::of_pool(adjust.pool, action, detail, &adjust.signed))
             }
@@ -265,12 +282,14 @@ impl Act {
                 Some(Self::of_pool(sweep.pool, "sweep", format!("sweep {}", sweep.id), &sweep.signed))
             }
             (
-                Command::Adjust(_) | Command::Transfer(_) | Command::Order(_),
+                Command::Adjust(_) | Command::Transfer(_) | Command::Order(_) | Command::Repair(_),
                 Outcome::Proposed { approval, repeated: false },
             ) => Some(Self::of_request(approval)),
             (Command::TurnEpoch(turn), Outcome::Epoch { row, how: How::Created | How::Changed }) => {
-                let detail = format!("bucket {}, epoch {}", row.key.number, row.epoch);
-                Some(Self::of_pool(row.key.pool, turned(&turn.turn), detail, &turn.signed))
+                Some(Self::of_turn(turn, row))
+            }
+            (Command::Repair(repair), Outcome::Repaired { discrepancy, repeated: false, .. }) => {
+                Some(Self::of_repair(repair, discrepancy))
             }
             (Command::Decide(decide), outcome) => Self::of_decision(decide, outcome),
             (Command::Import(import), Outcome::Imported { counts, repeated: false, .. })
@@ -297,7 +316,8 @@ impl Act {
                 | Command::Import(_)
                 | Command::Land(_)
                 | Command::SetAside(_)
-                | Command::TurnEpoch(_),
+                | Command::TurnEpoch(_)
+                | Command::Repair(_),
                 _,
             ) => None,
         }

@@ -32,6 +32,7 @@ use crate::read::{
     CampaignTotals, DueOrder, LedgerAhead, LedgerFilter, LedgerPosition, OpenEnds, OrderFilter, Page,
     PoolFilter, PoolRow,
 };
+use crate::reconcile::ReconcileStore;
 use crate::settlement::Settlement;
 use crate::sinks::SinkStore;
 
@@ -150,7 +151,7 @@ pub struct SwitchPool {
 /// Every write is one transaction that is on disk when the call returns. A future that is dropped does
 /// not stop a write that has begun. Reads see what is committed and on disk.
 #[async_trait]
-pub trait Store: Evidence + SinkStore {
+pub trait Store: Evidence + ReconcileStore + SinkStore {
     /// Locks, reads, decides, writes and commits a batch: order rows, balances and ledger together.
     async fn commit(&self, batch: Batch) -> Result<Committed, Error>;
 

@@ -29,6 +29,7 @@ mod keys;
 pub mod model;
 mod queue;
 mod read;
+mod reconcile;
 pub mod rows;
 mod schema;
 mod settlement;
@@ -60,6 +61,10 @@ pub use read::{
     CampaignTotals, DueOrder, ENDS_WITHIN_SECONDS, LEDGERS_AHEAD_MAX, LedgerAhead, LedgerFilter,
     LedgerPosition, ORDER_PAGE_LINES_MAX, OpenEnds, OrderFilter, Page, PoolFilter, PoolRow, page_of,
     page_of_orders,
+};
+pub use reconcile::{
+    BucketHead, Checkpoint, DiscrepancyFilter, Dispose, ODD_ROWS_MAX, OrdersAsked, OrdersOf, RUNS_KEPT,
+    RUNS_UNFINISHED_MAX, ReconcileStore, Run, SUMMED_ENTRIES_MAX, Suspects, Unapplied, found_again,
 };
 pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, SETTLEMENT_POOLS_MAX, Settlement, SettlementSum, SettlementUnits};

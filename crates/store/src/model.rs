@@ -8,6 +8,7 @@ mod commit;
 mod ends;
 mod evidence;
 mod queue;
+mod reconcile;
 mod settlement;
 mod sinks;
 mod trail;
@@ -91,6 +92,7 @@ struct Rows {
     own: cases::Own,
     leases: queue::Leases,
     sinks: sinks::Sinks,
+    reconciled: reconcile::Reconciled,
 }
 
 /// The model store.

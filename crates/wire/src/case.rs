@@ -13,7 +13,7 @@ pub struct CaseView {
     /// Its id.
     pub id: String,
     /// What it is about: `incarnation`, `order_mismatch`, `charged_twice`, `payment_under_review`, `hold_overdue`,
-    /// `poison_entry` or `ledger_ahead`.
+    /// `poison_entry`, `ledger_ahead`, or a class of differences.
     #[cfg_attr(feature = "openapi", schema(value_type = String, example = "incarnation"))]
     pub kind: Word,
     /// The pool concerned.
@@ -28,6 +28,9 @@ pub struct CaseView {
     /// The action that is suggested.
     #[cfg_attr(feature = "openapi", schema(value_type = String, example = "acknowledge"))]
     pub suggested: Word,
+    /// Every action that fits, the suggested first.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>, example = json!(["acknowledge"])))]
+    pub actions: Vec<Word>,
     /// `open` or `resolved`.
     #[cfg_attr(feature = "openapi", schema(value_type = String, example = "open"))]
     pub state: Word,
@@ -57,7 +60,7 @@ pub struct ResolutionView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ResolveCaseRequest {
-    /// What is decided: `acknowledge`.
+    /// What is decided: one of the case's `actions`.
     #[cfg_attr(feature = "openapi", schema(schema_with = words::case_action))]
     pub action: String,
     /// Why.

@@ -21,6 +21,7 @@ mod lines;
 mod order_work;
 mod pool;
 mod problem;
+mod reconciliation;
 mod request;
 mod settlement;
 mod view;
@@ -49,6 +50,7 @@ pub use pool::{
     AdjustmentView, AvailabilityView, BucketCacheView, BucketView, CacheView, PoolView, TransferView,
 };
 pub use problem::{PROBLEM_CONTENT_TYPE, Problem, ProblemItem};
+pub use reconciliation::{DiscrepancyView, ReconcileRequest, ReconciliationView};
 pub use request::{
     AdjustPoolRequest, CancelLine, CancelRequest, ChangePoolRequest, KeyLimits, Money, OpenPoolRequest,
     PaymentAttemptRequest, PaymentNotification, PlaceBatchRequest, PlaceLine, PlaceOrderRequest,

@@ -81,7 +81,15 @@ pub(crate) fn adjustment_kind() -> Object {
 }
 
 pub(crate) fn case_action() -> Object {
-    of(&["acknowledge"], "What is decided.").build()
+    of(
+        &["acknowledge", "accept_ledger", "accept_balance", "compensate"],
+        "What is decided; which actions fit, the case tells.",
+    )
+    .build()
+}
+
+pub(crate) fn run_scope() -> Object {
+    optional(&["full", "incremental"], "How much it looks at; `full` by default.")
 }
 
 pub(crate) fn order_action() -> Object {

@@ -10,19 +10,20 @@ use holdfast_core::invariant::Invariant;
 use holdfast_core::order::State;
 use holdfast_core::table::{Code, Mark, Stock, TABLE, Then, Trigger, When, rules};
 
-use crate::decisions;
+use crate::{decisions, reconciliation};
 
 /// Path and text of each.
-fn documents() -> Result<Vec<(&'static str, String)>> {
+fn documents(root: &Path) -> Result<Vec<(&'static str, String)>> {
     let mut documents = vec![("docs/states.md", states())];
     documents.extend(decisions::pages()?);
+    documents.extend(reconciliation::pages(root)?);
     Ok(documents)
 }
 
 /// Writes every document. Those of the server are written by its own test, which also keeps them: looking
 /// into the server would make every chore wait for its build.
 pub(crate) fn write(root: &Path) -> Result<()> {
-    for (path, text) in documents()? {
+    for (path, text) in documents(root)? {
         fs::write(root.join(path), text).with_context(|| path.to_owned())?;
     }
     let test = ["test", "--quiet", "--package", "holdfast-server", "--lib", "the_documents_are_what"];
@@ -39,7 +40,7 @@ pub(crate) fn write(root: &Path) -> Result<()> {
 #[cfg(test)]
 pub(crate) fn stale(root: &Path) -> Result<Vec<&'static str>> {
     let mut stale = Vec::new();
-    for (path, text) in documents()? {
+    for (path, text) in documents(root)? {
         if fs::read_to_string(root.join(path)).with_context(|| path.to_owned())? != text {
             stale.push(path);
         }

@@ -19,6 +19,7 @@ const KEPT: &[&str] = &[
     "pool",
     "bucket",
     "cases",
+    "discrepancy",
     "past_incarnation",
     "operator_action",
     "api_key",

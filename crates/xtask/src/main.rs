@@ -4,6 +4,7 @@
 mod decisions;
 mod docs;
 mod kept;
+mod reconciliation;
 mod tidy;
 
 use std::path::PathBuf;

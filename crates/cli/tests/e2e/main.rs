@@ -38,6 +38,7 @@ mod postgres;
 mod pressure;
 mod queue;
 mod race;
+mod reconcile;
 mod sale;
 mod scenarios;
 mod status;

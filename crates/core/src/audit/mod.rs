@@ -5,7 +5,11 @@
 //! then each order with its own entries in (bucket, sequence) order, then usage and payments.
 
 mod cache;
+mod covers;
 mod order;
+
+use covers::{Moved, TransferKey};
+pub(crate) use order::stock_said;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,12 +19,11 @@ use crate::cache::CacheBucket;
 use crate::campaign::{Campaign, Policy};
 use crate::id::{CampaignId, Location, OrderId, PoolId, Sku};
 use crate::invariant::{Breach, Invariant};
-use crate::ledger::{Action, Entry};
+use crate::ledger::{Action, Covers, Entry};
 use crate::limit::{Ceilings, Limited, Limits, limited_of};
 use crate::order::{Order, PaymentOutcome, Usage};
 use crate::snapshot::{PaymentClaim, PaymentRow, UsageKey};
-use crate::stock::{Bucket, BucketKey, Delta, Pool};
-use crate::time::Timestamp;
+use crate::stock::{Bucket, BucketKey, Pool};
 
 /// Most breaches that a report names; all are counted.
 pub const BREACHES_MAX: usize = 1_000;
@@ -61,6 +64,10 @@ pub struct Report {
     pub entries: u64,
     /// Payment notices read.
     pub payments: u64,
+    /// Repairs read: entries by which a difference was mended. They show for ever.
+    pub repairs: u64,
+    /// The first of them, at most [`BREACHES_MAX`].
+    pub repaired: Vec<Entry>,
     /// The first breaches, at most [`BREACHES_MAX`].
     pub breaches: Vec<Breach>,
     /// How many breaches there are of each invariant.
@@ -100,39 +107,13 @@ pub struct Auditor {
     unclaimed: BTreeSet<u64>,
     succeeded: BTreeSet<u64>,
     transfers: BTreeMap<TransferKey, Moved>,
+    /// What repairs cover, and the numbers of the bucket at hand that are missing and not covered yet.
+    covered: BTreeMap<BucketKey, Vec<Covers>>,
+    gaps: Vec<Covers>,
+    /// Repairs that stand for entries of no order: perhaps a half of a transfer.
+    mended: Vec<Entry>,
     caches: BTreeMap<BucketKey, CacheBucket>,
     settled: cache::Settled,
-}
-
-/// What the entries of one transfer have in common: source, business number, and the time of their one
-/// transaction.
-type TransferKey = (Arc<str>, Arc<str>, Timestamp);
-
-/// The entries of one transfer.
-#[derive(Debug, Default)]
-struct Moved {
-    /// Outs and ins by their units: an out waits for its in, and the other way round.
-    unpaired: BTreeMap<u64, i64>,
-    /// An entry moved something else than available units out or in.
-    is_odd: bool,
-}
-
-impl Moved {
-    fn add(&mut self, entry: &Entry) {
-        let Delta { available, held, sold } = entry.delta;
-        let (expected, step) = if entry.action == Action::TransferOut { (-1, 1) } else { (1, -1) };
-        self.is_odd |= available.signum() != expected || held != 0 || sold != 0;
-        add(self.unpaired.entry(available.unsigned_abs()).or_default(), step);
-    }
-
-    /// What is wrong with it, if something is.
-    fn breach(&self) -> Option<String> {
-        let alone: Vec<_> = self.unpaired.iter().filter(|(_, count)| **count != 0).collect();
-        if !alone.is_empty() {
-            return Some(format!("outs less ins, by units: {alone:?}"));
-        }
-        self.is_odd.then(|| "an entry that moves no available units its way".to_owned())
-    }
 }
 
 impl Auditor {
@@ -216,13 +197,14 @@ impl Auditor {
             return;
         };
         let next = sums.seq.saturating_add(1);
-        if entry.bucket != bucket.key || entry.seq != next {
-            self.bucket_breach(
-                bucket.key,
-                Invariant::LedgerIsBalance,
-                format!("entry {next}"),
-                format!("entry {}", entry.seq),
-            );
+        if entry.bucket == bucket.key && entry.seq > next {
+            // A repair further on may cover it.
+            self.gaps.push(Covers { first: next, last: entry.seq.saturating_sub(1) });
+        } else if entry.bucket != bucket.key || entry.seq != next {
+            self.missing(bucket.key, next, entry.seq);
+        }
+        if entry.action == Action::Repair {
+            self.repair(entry);
         }
         if (entry.seq == 1) != (entry.action == Action::Opening) {
             self.bucket_breach(
@@ -263,6 +245,9 @@ impl Auditor {
 
     fn end_bucket(&mut self) {
         let Some((bucket, sums)) = self.current.take() else { return };
+        for gap in std::mem::take(&mut self.gaps) {
+            self.missing(bucket.key, gap.first, gap.last.saturating_add(1));
+        }
         let row = (signed(bucket.available), signed(bucket.held), signed(bucket.sold));
         let by_ledger = (sums.available, sums.held, sums.sold);
         if row != by_ledger || bucket.ledger_seq != sums.seq {
@@ -415,8 +400,16 @@ impl Auditor {
             }
         }
         self.end_claims();
+        for repair in std::mem::take(&mut self.mended) {
+            let of_number =
+                self.transfers.iter_mut().find(|((_, number, _), _)| *number == repair.business_no);
+            if let Some((_, moved)) = of_number {
+                moved.mend(&repair);
+            }
+        }
+        let covered = std::mem::take(&mut self.covered);
         for ((source, business_no, at), moved) in std::mem::take(&mut self.transfers) {
-            if let Some(actual) = moved.breach() {
+            if let Some(actual) = moved.breach(&covered) {
                 let subject = format!("{source} {business_no} at {at}");
                 self.breach(
                     Invariant::TransfersPair,
@@ -431,7 +424,7 @@ impl Auditor {
 }
 
 /// Whose usage a row counts.
-fn name_of(key: &UsageKey) -> String {
+pub(crate) fn name_of(key: &UsageKey) -> String {
     match &key.limited {
         Limited::Account(account) => format!("{} account {account}", key.campaign),
         Limited::Key(name, hashed) => format!("{} {name} {hashed}", key.campaign),

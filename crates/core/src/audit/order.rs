@@ -14,18 +14,7 @@ use super::{Auditor, add, count, signed};
 impl Auditor {
     /// INV4: what the order says it has is what its entries gave it.
     pub(super) fn order_stock(&mut self, order: &Order, entries: &[Entry]) {
-        let mut says: BTreeMap<BucketKey, (i64, i64)> = BTreeMap::new();
-        for allocation in order.allocations() {
-            let at = says.entry(allocation.bucket).or_default();
-            match order.state {
-                State::Held | State::InReview => add(&mut at.0, signed(allocation.standing())),
-                State::Sold | State::Refunded => add(&mut at.1, signed(allocation.standing())),
-                State::Queued | State::Released | State::Failed => {
-                    add(&mut at.0, signed(allocation.standing()));
-                    add(&mut at.1, signed(allocation.standing()));
-                }
-            }
-        }
+        let mut says = stock_said(order);
         let mut moved: BTreeMap<BucketKey, (i64, i64)> = BTreeMap::new();
         for entry in entries {
             let at = moved.entry(entry.bucket).or_default();
@@ -101,7 +90,7 @@ impl Auditor {
         };
         let mut state = None;
         let mut version: u32 = 0;
-        for entry in entries.iter().filter(|e| e.order_version.is_some()) {
+        for entry in told_events(entries) {
             // The intake of a queued order touches no hot row and has no event.
             if version == 0 && entry.from_state == Some(State::Queued) {
                 (state, version) = (Some(State::Queued), 1);
@@ -176,6 +165,37 @@ impl Auditor {
     }
 }
 
+/// The entries that carry an order's events, by version: a repair may tell of one after those that came later. What a
+/// repair covers is told by nothing else.
+fn told_events(entries: &[Entry]) -> Vec<&Entry> {
+    let covers = |repair: &Entry, entry: &Entry| {
+        repair.bucket == entry.bucket
+            && repair.covers.is_some_and(|covers| (covers.first..=covers.last).contains(&entry.seq))
+    };
+    let is_told =
+        |entry: &&Entry| entry.order_version.is_some() && !entries.iter().any(|repair| covers(repair, entry));
+    let mut events: Vec<&Entry> = entries.iter().filter(is_told).collect();
+    events.sort_by_key(|entry| entry.order_version);
+    events
+}
+
+/// What an order's row says that it has of each bucket: (held, sold). Who has ended without stock says so, too.
+pub(crate) fn stock_said(order: &Order) -> BTreeMap<BucketKey, (i64, i64)> {
+    let mut says: BTreeMap<BucketKey, (i64, i64)> = BTreeMap::new();
+    for allocation in order.allocations() {
+        let at = says.entry(allocation.bucket).or_default();
+        match order.state {
+            State::Held | State::InReview => add(&mut at.0, signed(allocation.standing())),
+            State::Sold | State::Refunded => add(&mut at.1, signed(allocation.standing())),
+            State::Queued | State::Released | State::Failed => {
+                add(&mut at.0, signed(allocation.standing()));
+                add(&mut at.1, signed(allocation.standing()));
+            }
+        }
+    }
+    says
+}
+
 /// Whether what pays for the order together is no more than is due.
 fn is_within_due(order: &Order) -> bool {
     let pays = |payment: &&Payment| {
@@ -196,7 +216,7 @@ fn is_within_due(order: &Order) -> bool {
 fn is_legal(from: Option<State>, to: Option<State>, action: Action) -> bool {
     let Some(to) = to else { return false };
     let Some(from) = from else { return matches!(to, State::Held | State::Sold) };
-    if from == State::Released && to == State::Sold && action != Action::Retake {
+    if from == State::Released && to == State::Sold && !matches!(action, Action::Retake | Action::Repair) {
         return false;
     }
     from == to

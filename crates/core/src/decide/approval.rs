@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::approval::{APPROVAL_SECONDS, Approval, ApprovalKey, DecideApproval, Decided, Proposal, Verdict};
-use crate::command::{Command, OrderAction, OrderCommand, Outcome};
+use crate::command::{Command, OrderAction, OrderCommand, Outcome, Repair};
 use crate::id::{CampaignId, PoolId};
 use crate::order::{Order, RefundMade, State};
+use crate::reconcile::DiscrepancyState;
 use crate::refusal::Refusal;
 
 use super::Working;
@@ -85,6 +86,7 @@ impl Working {
                     proposal: Proposal::Order(change.clone()),
                 })
             }
+            Command::Repair(repair) => self.gated_repair(repair),
             Command::Place(_)
             | Command::OpenPool(_)
             | Command::ChangePool(_)
@@ -96,6 +98,19 @@ impl Working {
             | Command::SetAside(_)
             | Command::TurnEpoch(_) => None,
         }
+    }
+
+    /// What a person decides of a difference. What is proved and safe asks nobody.
+    fn gated_repair(&self, repair: &Arc<Repair>) -> Option<Gated> {
+        repair.decides?;
+        let known = self.rows.discrepancies.get(&repair.id)?;
+        let campaign = self.campaign_of(repair.pool?)?;
+        (known.state == DiscrepancyState::Open).then(|| Gated {
+            key: ApprovalKey::of_repair(repair.id),
+            campaigns: vec![campaign],
+            units: known.found.proof.units(),
+            proposal: Proposal::Repair(Arc::clone(repair)),
+        })
     }
 
     fn campaign_of(&self, pool: PoolId) -> Option<CampaignId> {
@@ -223,6 +238,16 @@ fn differing(sent: &Proposal, kept: &Proposal) -> Vec<String> {
             ];
             differs.into_iter().filter(|(differs, _)| *differs).map(|(_, at)| at.to_owned()).collect()
         }
-        (Proposal::Adjust(_) | Proposal::Transfer(_) | Proposal::Order(_), _) => vec![String::new()],
+        (Proposal::Repair(sent), Proposal::Repair(kept)) => {
+            let differs = [
+                (sent.decides != kept.decides, "/action"),
+                (sent.signed.reason != kept.signed.reason, "/reason"),
+                (sent.signed.actor != kept.signed.actor, "/operator"),
+            ];
+            differs.into_iter().filter(|(differs, _)| *differs).map(|(_, at)| at.to_owned()).collect()
+        }
+        (Proposal::Adjust(_) | Proposal::Transfer(_) | Proposal::Order(_) | Proposal::Repair(_), _) => {
+            vec![String::new()]
+        }
     }
 }

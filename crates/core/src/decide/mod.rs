@@ -12,6 +12,7 @@ mod facts;
 mod import;
 mod place;
 mod pool;
+mod repair;
 mod serve;
 mod stock;
 mod transition;
@@ -35,6 +36,7 @@ use crate::import::Imported;
 use crate::ledger::{Action, Entry};
 use crate::limit::limited_of;
 use crate::order::{Order, State, Usage};
+use crate::reconcile::Discrepancy;
 use crate::refusal::Refusal;
 use crate::snapshot::{
     BucketChange, CacheChange, Changes, OrderChange, PaymentClaim, PaymentRow, Snapshot, UsageKey,
@@ -115,6 +117,8 @@ pub(crate) struct Working {
     new_imports: Vec<Imported>,
     new_approvals: Vec<Arc<Approval>>,
     decided_approvals: Vec<Arc<Approval>>,
+    repaired: Vec<Arc<Discrepancy>>,
+    resolved_cases: Vec<Arc<Case>>,
     /// Cache rows as they were read; none: they did not exist.
     base_caches: BTreeMap<BucketKey, Option<CacheBucket>>,
 }
@@ -139,6 +143,8 @@ impl Working {
             new_imports: Vec::new(),
             new_approvals: Vec::new(),
             decided_approvals: Vec::new(),
+            repaired: Vec::new(),
+            resolved_cases: Vec::new(),
             base_caches: BTreeMap::new(),
         }
     }
@@ -166,6 +172,7 @@ impl Working {
             Command::Land(landing) => self.land_accepted(landing),
             Command::SetAside(aside) => self.set_aside(aside),
             Command::TurnEpoch(turn) => self.turn_epoch(turn),
+            Command::Repair(repair) => self.repair(repair),
         }
     }
 
@@ -208,6 +215,8 @@ impl Working {
             imports: self.new_imports,
             approvals: self.new_approvals,
             decided_approvals: self.decided_approvals,
+            repaired: self.repaired,
+            resolved_cases: self.resolved_cases,
             caches: base_caches
                 .into_iter()
                 .filter_map(|(key, base)| Some(CacheChange { row: rows.caches.get(&key)?.clone(), base }))
@@ -257,8 +266,8 @@ impl Working {
         if elsewhere.is_empty() { Ok(after) } else { Err(Blocked::Elsewhere(elsewhere)) }
     }
 
-    /// Writes one entry a bucket and the balances that follow from it: the only place in the product
-    /// where a balance changes. `event` marks the entry of the home bucket that carries the order event.
+    /// Writes one entry a bucket and the balances that follow from it: the only place where stock moves.
+    /// `event` marks the entry of the home bucket that carries the order event.
     fn post(
         &mut self,
         deltas: &Deltas,
@@ -271,7 +280,7 @@ impl Working {
             let carried = event.filter(|event| event.home == bucket.key);
             let settles = note.settles.filter(|settles| settles.bucket == bucket.key);
             let moves = *delta != Delta::default() || settles.is_some();
-            self.entries.push(Entry {
+            let entry = Entry {
                 bucket: bucket.key,
                 seq: bucket.ledger_seq,
                 at: self.now,
@@ -290,11 +299,19 @@ impl Working {
                 source: Arc::clone(&note.source),
                 actor: Arc::clone(&note.actor),
                 reason: Arc::clone(&note.reason),
-            });
-            let before = self.rows.buckets.insert(bucket.key, bucket);
-            self.base_buckets.entry(bucket.key).or_insert(before.map(|b| b.ledger_seq));
+                covers: None,
+            };
+            self.append(bucket, entry);
         }
         Ok(())
+    }
+
+    /// Writes an entry and the bucket after it in one breath: the only place in the product where a balance changes.
+    /// What the entry says and what the balance does differ in a repair, and nowhere else.
+    fn append(&mut self, after: Bucket, entry: Entry) {
+        self.entries.push(entry);
+        let before = self.rows.buckets.insert(after.key, after);
+        self.base_buckets.entry(after.key).or_insert(before.map(|b| b.ledger_seq));
     }
 
     /// Stores an order that changed, with its one order event, its stock entries and its usage.

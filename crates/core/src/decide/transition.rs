@@ -163,17 +163,20 @@ impl Working {
             elsewhere,
         });
         let event = (notice.provider.clone(), notice.event_id.clone());
-        self.rows.events.insert(event, order.id);
+        // An event whose row is there and whose order knows nothing of it is told again by reconciliation.
+        let is_new = self.rows.events.insert(event, order.id).is_none();
         if notice.outcome == PaymentOutcome::Succeeded {
             self.claim(notice, order.id);
         }
-        self.new_payments.push(PaymentRow {
-            provider: notice.provider.clone(),
-            event_id: notice.event_id.clone(),
-            payment_id: notice.payment_id.clone(),
-            order: order.id,
-            outcome: notice.outcome,
-        });
+        if is_new {
+            self.new_payments.push(PaymentRow {
+                provider: notice.provider.clone(),
+                event_id: notice.event_id.clone(),
+                payment_id: notice.payment_id.clone(),
+                order: order.id,
+                outcome: notice.outcome,
+            });
+        }
     }
 
     /// The payment is for the order on which it succeeds first.

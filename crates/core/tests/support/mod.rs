@@ -17,6 +17,7 @@ use holdfast_core::id::*;
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Ceilings;
 use holdfast_core::order::{Order, State, Usage};
+use holdfast_core::reconcile::Discrepancy;
 use holdfast_core::refusal::Refusal;
 use holdfast_core::snapshot::{Changes, LockSet, Needs, PaymentClaim, PaymentRow, Snapshot, UsageKey};
 use holdfast_core::stock::{Bucket, BucketKey, Path, Pool, Routing};
@@ -43,6 +44,7 @@ pub(crate) struct Authority {
     pub(crate) cases: BTreeMap<CaseId, Case>,
     pub(crate) transfers: BTreeMap<TransferId, Transfer>,
     pub(crate) caches: BTreeMap<BucketKey, CacheBucket>,
+    pub(crate) discrepancies: BTreeMap<DiscrepancyId, Arc<Discrepancy>>,
 }
 
 impl Authority {
@@ -76,6 +78,7 @@ impl Authority {
             cases: BTreeMap::new(),
             transfers: BTreeMap::new(),
             caches: BTreeMap::new(),
+            discrepancies: BTreeMap::new(),
         }
     }
 
@@ -184,6 +187,11 @@ impl Authority {
         let known = settling
             .filter_map(|entry| Some((LandingKey::of_source(entry.bucket, &entry.source)?, entry.order_id)));
         snapshot.landed = known.filter(|(key, _)| needs.landings.contains(key)).collect();
+        let known = |id: &DiscrepancyId| self.discrepancies.get(id).map(|row| (*id, Arc::clone(row)));
+        snapshot.discrepancies = needs.discrepancies.iter().filter_map(known).collect();
+        snapshot.cases.clone_from(&self.cases);
+        let ends = self.entries.iter().filter_map(|(key, entries)| Some((*key, entries.last()?.seq)));
+        snapshot.ledger_ends = ends.filter(|_| !needs.discrepancies.is_empty()).collect();
         snapshot
     }
 
@@ -200,7 +208,8 @@ impl Authority {
         }
         for entry in changes.entries {
             let ledger = self.entries.entry(entry.bucket).or_default();
-            let last = ledger.last().map_or(0, |e| e.seq);
+            let counted = self.buckets.get(&entry.bucket).map_or(0, |bucket| bucket.ledger_seq);
+            let last = ledger.last().map_or(0, |e| e.seq).max(counted);
             assert_eq!(entry.seq, last + 1, "a sequence has no gap and no second write");
             ledger.push(entry);
         }
@@ -234,6 +243,7 @@ impl Authority {
             self.cases.entry(case.id).or_insert(case);
         }
         self.write_payments(changes.payments, changes.claims);
+        self.write_repaired(changes.repaired, changes.resolved_cases);
         for row in changes.adjustments {
             assert!(
                 self.adjustments.insert(row.adjustment_id.clone(), row).is_none(),
@@ -249,6 +259,15 @@ impl Authority {
             assert!(is_locked, "a cache row is written under its bucket's lock");
             let before = self.caches.insert(change.row.key, change.row);
             assert_eq!(before, change.base, "the cache row is as it was read");
+        }
+    }
+
+    fn write_repaired(&mut self, repaired: Vec<Arc<Discrepancy>>, cases: Vec<Arc<Case>>) {
+        for row in repaired {
+            assert!(self.discrepancies.insert(row.id, row).is_some(), "what is mended was found");
+        }
+        for case in cases {
+            assert!(self.cases.insert(case.id, Case::clone(&case)).is_some(), "what is decided was open");
         }
     }
 
@@ -339,6 +358,7 @@ pub(crate) fn answer(outcome: &Outcome) -> String {
         Outcome::Imported { repeated, .. } => {
             if *repeated { "imported before" } else { "imported" }.to_owned()
         }
+        Outcome::Repaired { repeated, .. } => if *repeated { "mended before" } else { "mended" }.to_owned(),
         Outcome::Proposed { repeated, .. } => if *repeated { "asked before" } else { "asked" }.to_owned(),
         Outcome::Epoch { row, how } => {
             let how = match how {

@@ -230,6 +230,10 @@ impl Engine {
             lawful,
         };
         let step = next_step(&sight);
+        if let (Step::Drain(doubt), Some(row)) = (&step, row.as_ref()) {
+            let position = seen.as_ref().and_then(|seen| seen.position.as_ref());
+            self.note_doubt(row, *doubt, position, lawful).await;
+        }
         let is_still = step == Step::Rest;
         self.take_step(cache, row.as_ref(), step, memory).await?;
         if !is_still {

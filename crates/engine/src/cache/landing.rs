@@ -243,6 +243,7 @@ impl Engine {
                 | Outcome::Imported { .. }
                 | Outcome::Proposed { .. }
                 | Outcome::Epoch { .. }
+                | Outcome::Repaired { .. }
                 | Outcome::Outdated
                 | Outcome::Miss(_)
                 | Outcome::Elsewhere(_),

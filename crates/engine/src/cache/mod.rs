@@ -6,6 +6,7 @@
 
 mod admit;
 mod contract;
+mod doubts;
 mod find;
 mod keeper;
 mod landing;

@@ -59,7 +59,8 @@ impl Engine {
         let store: Arc<dyn Exposed> = Arc::clone(self.store().metrics()) as _;
         let node: Arc<dyn Exposed> = Arc::clone(&self.shared.metrics) as _;
         let caches: Arc<dyn Exposed> = Arc::clone(&self.shared.caches.metrics) as _;
-        vec![node, store, caches, Arc::new(View(self.clone()))]
+        let reconciling: Arc<dyn Exposed> = Arc::clone(&self.shared.reconciling.metrics) as _;
+        vec![node, store, caches, reconciling, Arc::new(View(self.clone()))]
     }
 
     /// The worker: one bounded look at a time, ends when the engine drains.

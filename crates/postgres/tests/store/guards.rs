@@ -135,7 +135,8 @@ async fn payments_of_before_there_were_claims_are_for_the_orders_that_they_paid_
     let order = |number: u32| format!("'00000000-0000-0000-0000-{number:012}'");
     let before = format!(
         // What came later goes too: it is made again after it.
-        "DROP TABLE sink, sink_round, sink_position, dead_letter; DELETE FROM schema_rule WHERE version > 12; \
+        "DROP TABLE sink, sink_round, sink_position, dead_letter, reconciliation, discrepancy, reconcile_checkpoint; \
+         ALTER TABLE ledger DROP COLUMN covers_first, DROP COLUMN covers_last; DELETE FROM schema_rule WHERE version > 12; \
          DROP TABLE payment_claim; CREATE INDEX payment_success ON payment (payment_id); \
          DELETE FROM refinery_schema_history WHERE version >= 12; \
          INSERT INTO payment (provider, event_id, payment_id, order_id, outcome) VALUES \

@@ -202,6 +202,7 @@ mod tests {
             source: "".into(),
             actor: "ann".into(),
             reason: "".into(),
+            covers: None,
         };
         let entries = [
             entry(0, 2, Delta { available: -3, held: 3, sold: 0 }),

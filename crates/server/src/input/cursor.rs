@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use holdfast_core::approval::ApprovalKey;
-use holdfast_core::id::{CampaignId, CaseId, OrderId, PoolId};
+use holdfast_core::id::{CampaignId, CaseId, DiscrepancyId, OrderId, PoolId, RunId};
 use holdfast_core::stock::BucketKey;
 use holdfast_store::{ActId, KeyId, LedgerPosition};
 
@@ -53,6 +53,30 @@ impl Key for PoolId {
 
 impl Key for CaseId {
     const LIST: u8 = b's';
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.0.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(|bytes| Self(u128::from_be_bytes(bytes)))
+    }
+}
+
+impl Key for RunId {
+    const LIST: u8 = b'r';
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.0.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(|bytes| Self(u128::from_be_bytes(bytes)))
+    }
+}
+
+impl Key for DiscrepancyId {
+    const LIST: u8 = b'd';
 
     fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.0.to_be_bytes());

@@ -14,6 +14,7 @@ pub(crate) mod payments;
 pub(crate) mod pools;
 pub(crate) mod query;
 pub(crate) mod reader;
+pub(crate) mod reconciliations;
 pub(crate) mod report;
 pub(crate) mod stock_file;
 pub(crate) mod time;

@@ -9,7 +9,7 @@ use holdfast_wire as wire;
 use serde::Serialize;
 
 use super::reader::Object;
-use super::{assortment, campaigns, cases, orders, payments, pools, read};
+use super::{assortment, campaigns, cases, orders, payments, pools, read, reconciliations};
 
 fn accepts<T, R>(request: &T, shape: impl FnOnce(&mut Object<'_, '_>) -> Option<R>) -> R
 where
@@ -238,4 +238,17 @@ fn cases_are_read() {
     };
     let read = accepts(&request, cases::read_resolve);
     assert_eq!((read.operator.as_str(), &*read.reason), ("ann", "seen"));
+}
+
+#[test]
+fn reconciliations_are_read() {
+    use holdfast_core::reconcile::RunScope;
+    for (scope, meant) in [
+        (None, RunScope::Full),
+        (Some("full".to_owned()), RunScope::Full),
+        (Some("incremental".to_owned()), RunScope::Incremental),
+    ] {
+        let request = wire::ReconcileRequest { scope };
+        assert_eq!(accepts(&request, reconciliations::read_reconcile), meant);
+    }
 }

@@ -17,7 +17,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
     approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
-    health, imports, keys, ledger, metrics, orders, payments, pools, settlement, transfers,
+    health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -94,6 +94,10 @@ pub(crate) fn document() -> Value {
         settlement::get_settlement,
         cases::list_cases,
         cases::resolve_case,
+        reconciliations::reconcile,
+        reconciliations::list_reconciliations,
+        reconciliations::get_reconciliation,
+        reconciliations::list_discrepancies,
         events::follow_order,
         exports::export_stock,
         imports::import_stock,

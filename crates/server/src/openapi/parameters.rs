@@ -201,6 +201,35 @@ pub(crate) struct CasePath {
     id: String,
 }
 
+/// A reconciliation in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct RunPath {
+    /// The run.
+    #[param(format = "uuid")]
+    id: String,
+}
+
+/// Which differences.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DiscrepancyFilters {
+    /// Only in this state.
+    #[param(schema_with = discrepancy_state, required = false)]
+    state: String,
+    /// Only of this class.
+    #[param(schema_with = discrepancy_class, required = false)]
+    class: String,
+}
+
+fn discrepancy_state() -> utoipa::openapi::schema::Object {
+    words(holdfast_core::reconcile::DiscrepancyState::ALL.iter().map(|state| state.as_str()))
+}
+
+fn discrepancy_class() -> utoipa::openapi::schema::Object {
+    words(holdfast_core::reconcile::Class::ALL.iter().map(|class| class.as_str()))
+}
+
 /// Which cases.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -10,6 +10,7 @@ use holdfast_core::campaign;
 use holdfast_core::case::CaseAction;
 use holdfast_core::command::AdjustmentKind;
 use holdfast_core::order::PaymentOutcome;
+use holdfast_core::reconcile::RunScope;
 use holdfast_core::stock::{CacheFallback, Path, Routing};
 use holdfast_store::Role;
 use holdfast_wire::Code;
@@ -142,6 +143,7 @@ fn words_of(schema: &str, field: &str) -> Option<Vec<&'static str>> {
         ("ChangePoolRequest", "cache_fallback") => all!(CacheFallback),
         ("PaymentNotification", "outcome") => all!(PaymentOutcome),
         ("ResolveCaseRequest", "action") => all!(CaseAction),
+        ("ReconcileRequest", "scope") => all!(RunScope),
         ("ResolveOrderRequest", "action") => Decision::WORDS.iter().map(|(word, _)| *word).collect(),
         ("CancelOrdersRequest", "state") => vec!["held", "queued"],
         ("CreateKeyRequest", "role") => all!(Role),
@@ -162,7 +164,7 @@ fn the_words_of_requests_are_those_that_are_read() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 16);
+    assert_eq!(seen, 17);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use holdfast_core::approval::{Approval, ApprovalKey, ApprovalState, Proposal, Verdict};
+use holdfast_core::case::CaseAction;
 use holdfast_core::command::{OrderAction, Outcome, Signed};
 use holdfast_core::id::{AdjustmentId, PoolId};
 use holdfast_engine::Engine;
@@ -172,7 +173,9 @@ async fn decide_adjustment(
     };
     let pool = match &approval.proposal {
         Proposal::Adjust(adjust) => adjust.pool,
-        Proposal::Transfer(_) | Proposal::Order(_) => return Err(Problem::internal("no adjustment")),
+        Proposal::Transfer(_) | Proposal::Order(_) | Proposal::Repair(_) => {
+            return Err(Problem::internal("no adjustment"));
+        }
     };
     let pool = view::pool(&row_of(app, pool).await?);
     let (adjustment_id, approval_id) = (id.to_string(), Some(key.as_str().to_owned()));
@@ -212,6 +215,7 @@ async fn decide(
         Outcome::Adjusted { .. }
         | Outcome::Transferred { .. }
         | Outcome::Order { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Proposed { .. } => Ok(approval),
         other @ (Outcome::Pool { .. }
         | Outcome::Imported { .. }
@@ -255,6 +259,7 @@ fn shown(app: &App, approval: &Approval) -> ApprovalView {
     let (work, pool, detail) = told(&approval.proposal);
     let order = match &approval.proposal {
         Proposal::Order(change) => Some(change.order.to_string()),
+        Proposal::Repair(repair) => repair.order.map(|order| order.to_string()),
         Proposal::Adjust(_) | Proposal::Transfer(_) => None,
     };
     let asked = approval.proposal.signed();
@@ -289,6 +294,10 @@ fn told(proposal: &Proposal) -> (&'static str, Option<PoolId>, String) {
         Proposal::Transfer(transfer) => {
             let detail = format!("{} to pool {}", transfer.quantity, transfer.to.pool);
             ("transfer", Some(transfer.from.pool), detail)
+        }
+        Proposal::Repair(repair) => {
+            let decides = repair.decides.map_or("", CaseAction::as_str);
+            ("resolve_case", repair.pool, format!("{decides} of case {}", repair.id))
         }
         Proposal::Order(change) => {
             let (work, detail) = match &change.action {

@@ -4,12 +4,14 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use holdfast_core::case::{Case, CaseKind, CaseState};
+use holdfast_core::command::Outcome;
 use holdfast_core::id::CaseId;
+use holdfast_engine::Decided;
 use holdfast_store::{CaseFilter, ResolveCase};
-use holdfast_wire::{CaseView, Code, Page, RawJson, ResolutionView, ResolveCaseRequest};
+use holdfast_wire::{ApprovalView, CaseView, Code, Page, RawJson, ResolutionView, ResolveCaseRequest};
 
-use super::page;
-use crate::answer::json;
+use super::{approvals, page};
+use crate::answer::{json, unexpected};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::{Named, WriteBody};
@@ -24,7 +26,7 @@ problems! {
     /// Problems of a list.
     ListProblems = ANY, KEYED, QUERY;
     /// Problems of a decision.
-    ResolveProblems = ANY, KEYED, WRITE, NAMED, &[Code::Conflict];
+    ResolveProblems = ANY, KEYED, WRITE, NAMED, &[Code::Conflict, Code::KeyMismatch];
 }
 
 /// Lists what needs a person
@@ -53,7 +55,11 @@ pub(crate) async fn list_cases(
     post, path = "/v1/cases/{id}/resolve", tag = "operation",
     params(CasePath),
     request_body = ResolveCaseRequest,
-    responses((status = 200, description = "The case, decided.", body = CaseView), ResolveProblems)
+    responses(
+        (status = 200, description = "The case, decided; what mends a difference is done.", body = CaseView),
+        (status = 202, description = "A second person must agree first: nothing is mended yet.", body = ApprovalView),
+        ResolveProblems
+    )
 )]
 pub(crate) async fn resolve_case(
     State(app): State<App>,
@@ -69,9 +75,13 @@ pub(crate) async fn resolve_case(
         reason: input.reason,
         via: caller.via(),
     };
-    let work = |engine: holdfast_engine::Engine| async move { Ok(engine.resolve_case(resolve).await?) };
+    let work = |engine: holdfast_engine::Engine| async move { Ok(engine.decide_case(resolve).await?) };
     match app.write(body.permit, work).await? {
-        Ok(case) => json(StatusCode::OK, &shown(&case)),
+        Ok(Decided::Case(case)) => json(StatusCode::OK, &shown(&case)),
+        Ok(Decided::Outcome(Outcome::Proposed { approval, repeated })) => {
+            approvals::proposed(&app, &approval, repeated)
+        }
+        Ok(Decided::Outcome(other)) => Err(unexpected(&other)),
         Err(refusal) => Err(Problem::refused(&refusal, false, false, None, Subject::Named)),
     }
 }
@@ -84,6 +94,7 @@ fn shown(case: &Case) -> CaseView {
         order_id: case.order.map(|order| order.to_string()),
         evidence: evidence(&case.evidence),
         suggested: case.kind.suggested().as_str().into(),
+        actions: case.kind.actions().iter().map(|action| action.as_str().into()).collect(),
         state: case.state().as_str().into(),
         resolution: case.resolution.as_ref().map(|decided| ResolutionView {
             action: decided.action.as_str().into(),

@@ -142,6 +142,7 @@ fn answer(file: &Import, outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Transferred { .. }
         | Outcome::Proposed { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated

@@ -19,6 +19,7 @@ pub(crate) mod metrics;
 pub(crate) mod orders;
 pub(crate) mod payments;
 pub(crate) mod pools;
+pub(crate) mod reconciliations;
 pub(crate) mod settlement;
 pub(crate) mod transfers;
 

@@ -75,6 +75,7 @@ pub(crate) async fn open_pool(
         | Outcome::Imported { .. }
         | Outcome::Proposed { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated
@@ -192,6 +193,7 @@ pub(crate) async fn adjust_pool(
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated
@@ -313,6 +315,7 @@ fn pool_of(outcome: Outcome) -> Result<Response, Problem> {
         | Outcome::Imported { .. }
         | Outcome::Proposed { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated

@@ -72,6 +72,7 @@ pub(crate) async fn transfer_stock(
         | Outcome::Adjusted { .. }
         | Outcome::Imported { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)
         | Outcome::Outdated

@@ -190,6 +190,7 @@ pub fn word_of(outcome: &Outcome) -> &'static str {
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)

@@ -16,6 +16,7 @@ mod pages;
 mod places;
 mod pools;
 mod queue;
+mod reconcile;
 pub mod rehearsal;
 mod rows;
 mod sequences;
@@ -38,6 +39,7 @@ pub use pages::*;
 pub use places::*;
 pub use pools::*;
 pub use queue::*;
+pub use reconcile::*;
 pub use sequences::*;
 pub use settlement::*;
 pub use sinks::*;
@@ -131,6 +133,12 @@ macro_rules! conformance_suite {
             only_who_may_deliver_says_how_far_it_has_come
             a_sink_is_told_from_its_time_on_and_again_by_a_replay
             a_parked_event_waits_until_somebody_asks_for_it
+            a_ledger_is_summed_piece_by_piece
+            orders_that_agree_are_no_suspects
+            a_difference_is_kept_once
+            a_repair_is_written_once_with_its_case
+            rows_are_made_what_the_ledger_says
+            runs_wait_in_a_bounded_line
             a_random_walk_agrees_with_the_model
         );
     };

@@ -47,6 +47,15 @@ impl Own {
         self.cases.values().filter(|case| is_about(case)).cloned().collect()
     }
 
+    pub(super) fn all(&self) -> BTreeMap<CaseId, Case> {
+        self.cases.clone()
+    }
+
+    /// A batch has decided it.
+    pub(super) fn decided(&mut self, case: &Case) {
+        self.cases.insert(case.id, case.clone());
+    }
+
     pub(super) fn cases(&self, filter: CaseFilter, page: &Page<CaseId>) -> (Vec<Case>, bool) {
         let found = super::after(&self.cases, page.after.as_ref()).into_iter().map(|(_, case)| case);
         page_of(found.filter(|case| filter.shows(case)).collect(), page.limit)

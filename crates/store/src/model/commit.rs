@@ -40,6 +40,12 @@ impl Rows {
         rows.approvals.clone_from(&self.approvals);
         rows.caches.clone_from(&self.caches);
         rows.landed = self.landings().collect();
+        rows.discrepancies = self.reconciled.all();
+        rows.cases = self.own.all();
+        for key in rows.buckets.keys().filter(|_| !needs.discrepancies.is_empty()) {
+            let last = self.ledger.range((*key, 0)..=(*key, u64::MAX)).next_back();
+            rows.ledger_ends.extend(last.map(|((key, seq), _)| (*key, *seq)));
+        }
         rows.since = rows
             .counts_of(commands)
             .into_iter()
@@ -126,7 +132,11 @@ impl Rows {
             approvals,
             decided_approvals,
             caches,
+            repaired,
+            resolved_cases,
         } = changes;
+        self.reconciled.repair(repaired);
+        resolved_cases.into_iter().for_each(|case| self.own.decided(&case));
         self.write_caches(caches);
         for pool in pools.into_iter().chain(changed_pools) {
             self.catalog.pool_changed(pool.id);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use holdfast_core::approval::{Approval, ApprovalKey, Decided, Proposal, Verdict};
+use holdfast_core::case::CaseAction;
 use holdfast_core::command::{
-    Adjust, AdjustmentKind, Keep, OrderAction, OrderCommand, Signed, Transfer, TransferEnd, Via,
+    Adjust, AdjustmentKind, Keep, OrderAction, OrderCommand, Repair, Signed, Transfer, TransferEnd, Via,
 };
-use holdfast_core::id::{AdjustmentId, CampaignId, OrderId, PoolId, RefundId, TransferId};
+use holdfast_core::id::{AdjustmentId, CampaignId, DiscrepancyId, OrderId, PoolId, RefundId, TransferId};
 use holdfast_core::order::{Refund, RefundLine};
 use holdfast_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ enum ProposalJson {
     Extend { order: String, until: i64 },
     Reduce { order: String, lines: Vec<(u32, u32)> },
     Refund { order: String, id: String, lines: Vec<(u32, u32)>, restock: Option<bool>, reason: String },
+    Repair { id: String, decides: String, pool: Option<String>, order: Option<String> },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,7 +62,37 @@ pub fn write_proposal(proposal: &Proposal) -> Result<String, Error> {
             quantity: transfer.quantity,
         },
         Proposal::Order(change) => of_order(change)?,
+        Proposal::Repair(repair) => of_repair(repair)?,
     })
+}
+
+/// What a person decides of a difference; the side that holds follows from it.
+fn of_repair(repair: &Repair) -> Result<ProposalJson, Error> {
+    let decides = repair.decides.ok_or_else(|| Error::Data("no decision of a person".into()))?;
+    Ok(ProposalJson::Repair {
+        id: hex(repair.id.0),
+        decides: decides.as_str().to_owned(),
+        pool: repair.pool.map(|pool| hex(pool.0)),
+        order: repair.order.map(|order| hex(order.0)),
+    })
+}
+
+fn read_repair(
+    (id, decides): (&str, &str),
+    pool: Option<&str>,
+    order: Option<&str>,
+    signed: Signed,
+) -> Result<Proposal, Error> {
+    let decides = CaseAction::parse(decides).ok_or_else(|| corrupt("a decision"))?;
+    Ok(Proposal::Repair(Arc::new(Repair {
+        id: DiscrepancyId(unhex(id)?),
+        accept: decides.accepts().ok_or_else(|| corrupt("a decision that mends nothing"))?,
+        decides: Some(decides),
+        pool: pool.map(unhex).transpose()?.map(PoolId),
+        order: order.map(unhex).transpose()?.map(OrderId),
+        usage: None,
+        signed,
+    })))
 }
 
 fn of_order(change: &OrderCommand) -> Result<ProposalJson, Error> {
@@ -111,6 +143,9 @@ fn read_proposal(text: &str, key: &ApprovalKey, signed: Signed) -> Result<Propos
                 quantity,
                 signed,
             }));
+        }
+        ProposalJson::Repair { id, decides, pool, order } => {
+            return read_repair((&id, &decides), pool.as_deref(), order.as_deref(), signed);
         }
         ProposalJson::Confirm { order } => (order, OrderAction::Confirm),
         ProposalJson::Release { order } => (order, OrderAction::Release),

@@ -13,7 +13,7 @@ use holdfast_core::id::{
     Account, AdjustmentId, CampaignId, CaseId, EventId, HashedKey, InvalidId, LimitName, Location, Operator,
     OrderId, OrderKey, OrderNo, PaymentId, PoolId, Provider, Sku, TransferId,
 };
-use holdfast_core::ledger::{Action, Entry};
+use holdfast_core::ledger::{Action, Covers, Entry};
 use holdfast_core::limit::{Ceilings, Limited, Limits};
 use holdfast_core::order::{Money, Order, PaymentOutcome, Reason, State, Usage};
 use holdfast_core::snapshot::{PaymentClaim, PaymentRow, UsageKey};
@@ -61,7 +61,7 @@ pub fn number<T: TryFrom<i64>>(row: &dyn Row, column: &str) -> Result<T, Error> 
     optional_number(row, column)?.ok_or_else(|| missing(column))
 }
 
-fn optional_number<T: TryFrom<i64>>(row: &dyn Row, column: &str) -> Result<Option<T>, Error> {
+pub(super) fn optional_number<T: TryFrom<i64>>(row: &dyn Row, column: &str) -> Result<Option<T>, Error> {
     let value = row.integer(column)?;
     value
         .map(|v| T::try_from(v).map_err(|_| corrupt(format_args!("column {column}: {v} is out of range"))))
@@ -193,6 +193,9 @@ pub fn entry(row: &dyn Row) -> Result<Entry, Error> {
         source: text(row, "source")?.into(),
         actor: text(row, "actor")?.into(),
         reason: text(row, "reason")?.into(),
+        covers: optional_number(row, "covers_first")?
+            .zip(optional_number(row, "covers_last")?)
+            .map(|(first, last)| Covers { first, last }),
     })
 }
 

@@ -8,6 +8,7 @@ mod detail;
 mod evidence;
 mod files;
 mod limits;
+mod reconcile;
 mod sinks;
 
 pub use approvals::{approval, write_proposal};
@@ -17,6 +18,7 @@ pub use detail::{write_detail, write_lines};
 pub use evidence::{action_sum, owner, position_at};
 pub use files::{imported, since};
 pub use limits::{write_keys, write_limits};
+pub use reconcile::{bucket_head, discrepancy, odd_pool, range, run, sums, write_found, write_proof};
 pub use sinks::{Lagging, dead_letter, delivery, lagging, sink, sink_name, write_secrets, write_settings};
 
 use crate::error::Error;

@@ -237,6 +237,7 @@ fn answer(outcome: &Outcome, before: State, on: Trigger) -> Result<Answer> {
         | Outcome::Transferred { .. }
         | Outcome::Imported { .. }
         | Outcome::Epoch { .. }
+        | Outcome::Repaired { .. }
         | Outcome::Proposed { .. }
         | Outcome::Miss(_)
         | Outcome::Elsewhere(_)

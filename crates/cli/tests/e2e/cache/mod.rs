@@ -2,6 +2,7 @@
 //! he was told; in the end each of them must have had one true answer, and every unit must be somewhere.
 
 mod closing;
+mod differences;
 mod faults;
 mod paths;
 mod shop;
