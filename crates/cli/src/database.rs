@@ -10,7 +10,7 @@ use holdfast_core::time::Timestamp;
 use holdfast_postgres::{Address, PostgresStore};
 use holdfast_sqlite::{Check, Contents, Copied, Restore, SqliteStore};
 use holdfast_store::{
-    ExplainOrder, ExplainPool, Failpoints, NewIncarnation, OrderEvidence, PoolEvidence, Store,
+    ExplainOrder, ExplainPool, Failpoints, Fill, NewIncarnation, OrderEvidence, PoolEvidence, Store,
 };
 
 /// Where a server keeps its state file if it is not told and the database is no file.
@@ -75,6 +75,18 @@ impl Url {
             Self::Postgres(address) => Box::pin(holdfast_postgres::audit(address)).await,
         };
         report.with_context(|| self.to_string())
+    }
+
+    /// Writes a long sale past every decision, for a benchmark.
+    pub(crate) async fn fill(&self, fill: Fill) -> Result<()> {
+        match self {
+            Self::Sqlite(path) => {
+                let path = path.clone();
+                tokio::task::spawn_blocking(move || holdfast_sqlite::fill_file(&path, &fill)).await??;
+            }
+            Self::Postgres(address) => Box::pin(holdfast_postgres::fill(address, &fill)).await?,
+        }
+        Ok(())
     }
 
     /// The file that it is, for what only files have.

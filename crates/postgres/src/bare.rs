@@ -44,7 +44,7 @@ pub struct BareTables {
     seq: i64,
 }
 
-async fn connect(address: &Address) -> Result<Client, Error> {
+pub(crate) async fn connect(address: &Address) -> Result<Client, Error> {
     let (client, connection) = address.config.connect(tls::connector(&address.trust)?).await.store()?;
     // It ends with its client; what went wrong the client is told.
     tokio::spawn(async move { drop(connection.await) });

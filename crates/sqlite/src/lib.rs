@@ -18,6 +18,7 @@ mod error;
 mod evidence;
 mod examine;
 mod files;
+mod fill;
 mod keys;
 mod load;
 mod lock;
@@ -36,6 +37,7 @@ pub use backup::{Check, Contents, Copied, Restore, backup_file, restore_file};
 pub use bare::BareTables;
 pub use evidence::{explain_order_file, explain_pool_file};
 pub use examine::{Examined, examine_file, files_of, sqlite_version};
+pub use fill::fill_file;
 pub use store::{Options, SqliteStore, audit_file};
 pub use transit::{Source, View};
 

@@ -41,7 +41,7 @@ pub use acts::{About, Act, ActFilter, ActId, ActRow};
 pub use approvals::ApprovalFilter;
 pub use assortment::PutAssortment;
 pub use authority::{Authority, CaseFilter, NewIncarnation, ResolveCase};
-pub use bare::BareHold;
+pub use bare::{BareHold, Fill};
 pub use cache::Credits;
 pub use catalog::{CATALOG_PAGE_MAX, CatalogChanges};
 pub use clock::{Clock, ManualClock, SystemClock};

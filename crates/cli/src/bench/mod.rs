@@ -9,6 +9,7 @@ mod imports;
 mod limits;
 mod load;
 mod paths;
+mod reconcile;
 mod report;
 mod scrape;
 mod stage;
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Expiry(expiry::Args),
     Imports(imports::Args),
     Cache(cache::Args),
+    Reconcile(reconcile::Args),
 }
 
 /// Measures and prints.
@@ -38,5 +40,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Expiry(args) => expiry::run(args).await,
         Command::Imports(args) => imports::run(args).await,
         Command::Cache(args) => cache::run(args).await,
+        Command::Reconcile(args) => reconcile::run(args).await,
     }
 }
