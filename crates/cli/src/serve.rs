@@ -309,7 +309,6 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     if let Some(redis) = redis {
         engine.use_cache(redis);
     }
-    engine.start_workers();
     let router = holdfast_server::router(engine.clone(), &config);
     let scheme = if tls.is_some() { "https" } else { "http" };
     if args.auth == Auth::On && tls.is_none() && !address.ip().is_loopback() {
@@ -322,6 +321,8 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     }
     output::print(&format!("listening on {scheme}://{address}"))?;
     notify::ready(&address.to_string());
+    // What waits since the last run is not in the way of being there.
+    engine.start_workers();
     let witness = state_file::Keeper::start(Arc::clone(&store), state);
     let stop = stop(signals, &engine, config.limits.drain_timeout);
     let metrics = engine.metrics();

@@ -48,7 +48,7 @@ pub struct Options {
     /// Most reads that wait at one server.
     pub readers_max: usize,
     /// Points at which a test build dies: `cache.after_accept`, `cache.after_deliver`, `cache.before_settle`,
-    /// `cache.after_settle`, `cache.before_seed`.
+    /// `cache.after_settle`, `cache.before_seed`, `cache.before_forget`.
     pub failpoints: Failpoints,
 }
 
@@ -346,6 +346,7 @@ impl Cache for RedisCache {
 
     async fn forget(&self, bucket: BucketKey, epoch: Epoch) -> Result<(), CacheError> {
         exact(&[epoch.0])?;
+        self.options.failpoints.hit("cache.before_forget");
         let keys = self.keys(bucket);
         let call = self.caller.scripts.forget.call(&keys).arg(epoch);
         self.caller.run(&keys, call, None, self.soon()).await?;

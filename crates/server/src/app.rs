@@ -12,6 +12,7 @@ use holdfast_wire::Code;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::{Auth, Config, Limits, Secret};
+use crate::endure::Enduring;
 use crate::keyring::{Failures, Keyring, Known};
 use crate::metrics::{self, HttpMetrics, Permits};
 use crate::problem::Problem;
@@ -182,15 +183,12 @@ impl App {
         W: FnOnce(Engine) -> F,
     {
         let work = work(self.0.engine.clone());
-        let task = tokio::spawn(async move {
+        Enduring::new(async move {
             let done = work.await;
             drop(permit);
             done
-        });
-        task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a use case panicked");
-            Err(Problem::internal("an internal error; ask again with the same key"))
         })
+        .await
     }
 }
 

@@ -9,6 +9,7 @@ mod app;
 mod auth;
 mod config;
 mod edge;
+mod endure;
 mod explain;
 mod extract;
 mod guidance;

@@ -23,6 +23,7 @@ mod armed {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use fail_parallel::{FailPointRegistry, fail_point};
+    use rustix::process::{Signal, getpid, kill_process};
 
     /// The points of one store.
     #[derive(Clone)]
@@ -41,32 +42,31 @@ mod armed {
     }
 
     impl Failpoints {
-        /// Arms points: `commit.before_commit=3` kills the process without a last word at the third hit;
-        /// several are separated by `;`.
+        /// Arms points: `commit.before_commit=3` kills the process without a last word at the third hit,
+        /// `commit.before_commit=stop:3` lets it stand still there until it is told to go on; several are
+        /// separated by `;`.
         pub fn armed(text: &str) -> Result<Self, String> {
             let points = Self::default();
             for point in text.split(';').filter(|point| !point.is_empty()) {
                 let (name, hits) =
                     point.split_once('=').ok_or_else(|| format!("not NAME=HITS: {point:?}"))?;
+                let (signal, hits) =
+                    hits.strip_prefix("stop:").map_or((Signal::KILL, hits), |hits| (Signal::STOP, hits));
                 let hits: u64 = hits.parse().map_err(|_| format!("not a number of hits: {hits:?}"))?;
                 let left = AtomicU64::new(hits);
                 fail_parallel::cfg_callback(Arc::clone(&points.0), name, move || {
                     if left.fetch_sub(1, Ordering::SeqCst) == 1 {
-                        kill();
+                        // As from outside: no destructor, no flush.
+                        let _ = kill_process(getpid(), signal);
                     }
                 })?;
             }
             Ok(points)
         }
 
-        /// Passes a point: if it is armed and this is its time, the process dies here.
+        /// Passes a point: if it is armed and this is its time, the process dies or stands still here.
         pub fn hit(&self, point: &str) {
             fail_point!(Arc::clone(&self.0), point);
         }
-    }
-
-    /// As `kill -9` does: no destructor, no flush.
-    fn kill() {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
 }

@@ -39,6 +39,8 @@ pub struct Redis {
     options: RedisOptions,
     /// Arguments that only this server is started with.
     more: Vec<String>,
+    /// Where it speaks TLS, if it does.
+    tls: Option<Port>,
 }
 
 impl Redis {
@@ -53,12 +55,35 @@ impl Redis {
     }
 
     async fn start_as(options: RedisOptions, more: Vec<String>) -> Result<Self> {
-        let server = Self {
+        let server = Self::prepare(options, more).await?;
+        server.restart().await?;
+        Ok(server)
+    }
+
+    async fn prepare(options: RedisOptions, more: Vec<String>) -> Result<Self> {
+        Ok(Self {
             daemon: Daemon::new(find("redis-server", BIN_VARIABLE, &[], "redis-server")?).await?,
             cli: find("redis-cli", BIN_VARIABLE, &[], "redis-tools")?,
             options,
             more,
-        };
+            tls: None,
+        })
+    }
+
+    /// A new, empty, durable server that speaks TLS too, with this certificate and its key in PEM form.
+    pub async fn start_with_tls(certificate: &str, key: &str) -> Result<Self> {
+        let mut server = Self::prepare(RedisOptions::default(), Vec::new()).await?;
+        let port = Port::reserve()?;
+        let certificate = server.daemon.write("tls.pem", certificate.as_bytes()).await?;
+        let key = server.daemon.write("tls.key", key.as_bytes()).await?;
+        let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
+        let number = port.number.to_string();
+        let words = ["--tls-port", &number, "--tls-cert-file", &certificate, "--tls-key-file", &key];
+        server.more.extend(words.map(str::to_owned));
+        server
+            .more
+            .extend(["--tls-auth-clients", "no", "--tls-ca-cert-file", &certificate].map(str::to_owned));
+        server.tls = Some(port);
         server.restart().await?;
         Ok(server)
     }
@@ -67,6 +92,12 @@ impl Redis {
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port())
+    }
+
+    /// The URL for clients that speak TLS; none if the server does not.
+    #[must_use]
+    pub fn tls_url(&self) -> Option<String> {
+        self.tls.as_ref().map(|port| format!("rediss://127.0.0.1:{}", port.number))
     }
 
     /// The port on 127.0.0.1.

@@ -23,6 +23,9 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::lanes::{Class, LaneKey};
 
+/// How long after an epoch was closed it is still seen to that its cache forgets it: a week.
+const CLEARED_WITHIN_MILLIS: u32 = 7 * 24 * 60 * 60 * 1_000;
+
 /// Buckets that this node keeps.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<BTreeSet<BucketKey>>);
@@ -164,6 +167,7 @@ impl Engine {
     fn buckets_to_keep(&self) -> BTreeSet<BucketKey> {
         let mut buckets = self.shared.catalog.cached_buckets();
         buckets.extend(self.shared.caches.unclosed());
+        buckets.extend(self.shared.caches.uncleared(self.store().now().minus_millis(CLEARED_WITHIN_MILLIS)));
         buckets
     }
 
@@ -239,7 +243,8 @@ impl Engine {
         if !is_still {
             return Ok(Next::Again);
         }
-        let can_land = row.is_some_and(|row| row.state != EpochState::Closed);
+        let (is_given_up, is_seen) = (sight.is_given_up, seen.is_some());
+        let can_land = row.as_ref().is_some_and(|row| row.state != EpochState::Closed);
         if can_land && seen.is_some_and(|seen| seen.position.is_some()) {
             return Ok(match self.land_accepted(cache, memory).await {
                 Ok(()) => Next::Again,
@@ -247,7 +252,13 @@ impl Engine {
                 Err(_) => Next::Rest,
             });
         }
-        Ok(if is_cached || can_land { Next::Rest } else { Next::Leave })
+        if is_cached || can_land || !(is_seen || is_given_up) {
+            return Ok(Next::Rest);
+        }
+        if let Some(row) = &row {
+            self.shared.caches.clear(row);
+        }
+        Ok(Next::Leave)
     }
 
     /// Whether the bucket is on the cached path and its campaign not closed, as far as the node knows.

@@ -40,6 +40,8 @@ pub(crate) struct Caches {
     pub(crate) metrics: Arc<CacheMetrics>,
     rows: RwLock<HashMap<BucketKey, CacheBucket>>,
     progress: Mutex<HashMap<BucketKey, Progress>>,
+    /// Of which closed epochs a cache was seen to have nothing left, or was waited for in vain.
+    cleared: Mutex<HashMap<BucketKey, Epoch>>,
     /// Whether what the catalog does not tell, because it was there before, has been read.
     pub(super) is_known: AtomicBool,
     wake: Notify,
@@ -91,6 +93,24 @@ impl Caches {
     pub(super) fn unclosed(&self) -> Vec<BucketKey> {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         rows.values().filter(|row| row.state != EpochState::Closed).map(|row| row.key).collect()
+    }
+
+    /// Buckets whose epoch was closed since then, and of which a cache may still have something: whoever closed it may
+    /// have died before it was forgotten.
+    pub(super) fn uncleared(&self, since: Timestamp) -> Vec<BucketKey> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        let closed = rows.values().filter(|row| row.state == EpochState::Closed && row.changed_at >= since);
+        let cleared = self.cleared();
+        closed.filter(|row| cleared.get(&row.key) != Some(&row.epoch)).map(|row| row.key).collect()
+    }
+
+    /// Keeps that nothing is to be forgotten of a closed epoch.
+    pub(super) fn clear(&self, row: &CacheBucket) {
+        self.cleared().insert(row.key, row.epoch);
+    }
+
+    fn cleared(&self) -> MutexGuard<'_, HashMap<BucketKey, Epoch>> {
+        self.cleared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn progress(&self) -> MutexGuard<'_, HashMap<BucketKey, Progress>> {

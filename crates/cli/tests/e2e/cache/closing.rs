@@ -10,6 +10,7 @@ use crate::support::wait_until;
 on_each_authority! {
     who_waits_in_a_cache_is_served_before_unsold_stock_leaves
     a_crowd_that_buys_while_its_campaign_is_closed_hears_the_truth
+    what_a_keeper_died_over_is_forgotten
 }
 
 impl Shop {
@@ -82,5 +83,23 @@ async fn a_crowd_that_buys_while_its_campaign_is_closed_hears_the_truth(authorit
     assert!(held > 0 && ends.len() == 2, "{ends:?}");
     assert_eq!(shop.http.balances(&shop.pool).await, (0, held, 0));
     assert_eq!(shop.http.balances(&rest).await, (3_000 - held, 0, 0));
+    shop.finish().await;
+}
+
+async fn what_a_keeper_died_over_is_forgotten(authority: Authority) {
+    let sale = Sale { supply: 5, ..Sale::default() };
+    let mut shop = Shop::open(authority, sale).await;
+    let (plain, doomed) = (shop.start.clone(), shop.doomed("cache.before_forget", 1));
+    shop.restart(doomed).await;
+    shop.accepts().await;
+    let body = json!({"operator": "test", "reason": "over"});
+    assert_eq!(shop.http.post("/v1/campaigns/drop/close", &body).await.status, 200);
+    shop.loses_a_node().await;
+    shop.restart(plain).await;
+    wait_until("nothing of it to be left in the cache", async || {
+        let keys = shop.redis.command(&["KEYS", &format!("*{}*", shop.pool)]).await.unwrap();
+        keys.is_empty().then_some(())
+    })
+    .await;
     shop.finish().await;
 }

@@ -1,6 +1,7 @@
 //! A shop with one pool on the cached path, its buyers, and the judge of what they were told.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -121,6 +122,18 @@ impl Shop {
             node.restart(&self.start).await;
         }
         self.http = Http::of_nodes(self.nodes.iter().map(|node| &node.http));
+    }
+
+    /// As it was started, but told to die at a point.
+    pub(super) fn doomed(&self, point: &str, hits: impl Display) -> Start {
+        let armed = ("HOLDFAST_FAILPOINTS".to_owned(), format!("{point}={hits}"));
+        Start { environment: vec![armed], ..self.start.clone() }
+    }
+
+    /// Waits until a node has died by itself.
+    pub(super) async fn loses_a_node(&mut self) {
+        wait_until("a node to die", async || self.nodes.iter_mut().any(Server::has_ended).then_some(()))
+            .await;
     }
 
     /// Starts as before, and lands as fast as it goes.

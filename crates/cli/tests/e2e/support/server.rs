@@ -140,6 +140,14 @@ impl Server {
         self.signal(Signal::STOP);
     }
 
+    /// Whether it stands still, as a point can tell it to.
+    pub(crate) fn is_paused(&self) -> bool {
+        let Some(pid) = self.child.id() else { return false };
+        // The state stands behind the name, which is in brackets.
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    }
+
     /// Lets a frozen process go on.
     pub(crate) fn resume(&self) {
         self.signal(Signal::CONT);

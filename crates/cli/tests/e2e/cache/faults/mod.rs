@@ -4,6 +4,7 @@
 mod authority;
 mod connections;
 mod nodes;
+mod points;
 mod servers;
 
 use std::sync::Arc;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{CLIENTS, sale, through};
 use crate::cache::shop::{Authority, Sale, Shop, decided, on_each_authority};
-use crate::support::{Server, Start, last, outage, place_body, rounds, wait_until};
+use crate::support::{last, outage, place_body, rounds, wait_until};
 
 /// Between which two steps of the cache path a node can be told to die, and at which pass. A backlog may land in one.
-const POINTS: [(&str, u32); 7] = [
+pub(super) const POINTS: [(&str, u32); 7] = [
     ("cache.after_accept", 20),
     ("cache.after_deliver", 1),
     ("commit.before_commit", 1),
@@ -21,20 +21,6 @@ on_each_authority! {
     a_killed_node_loses_nobody
     a_node_that_dies_between_two_steps_loses_nobody
     what_is_delivered_twice_lands_once
-}
-
-impl Shop {
-    /// As it was started, but told to die at a point.
-    fn doomed(&self, point: &str, hits: u32) -> Start {
-        let armed = ("HOLDFAST_FAILPOINTS".to_owned(), format!("{point}={hits}"));
-        Start { environment: vec![armed], ..self.start.clone() }
-    }
-
-    /// Waits until a node has died by itself.
-    async fn loses_a_node(&mut self) {
-        wait_until("a node to die", async || self.nodes.iter_mut().any(Server::has_ended).then_some(()))
-            .await;
-    }
 }
 
 async fn a_killed_node_loses_nobody(authority: Authority) {
