@@ -20,6 +20,8 @@ mod reconcile;
 mod replay;
 mod serve;
 mod shell;
+mod sink;
+mod sinks;
 mod state_file;
 mod verify;
 
@@ -74,6 +76,9 @@ enum Command {
     /// Make, list and revoke keys of a running server
     #[command(subcommand)]
     Key(key::Command),
+    /// See and steer where a running server delivers order events
+    #[command(subcommand)]
+    Sink(sink::Command),
     /// Show how something came to stand where it stands
     #[command(subcommand)]
     Explain(explain::Command),
@@ -126,6 +131,7 @@ fn run(command: Command) -> Result<ExitCode> {
             Command::Demo(args) => Box::pin(demo::run(args)).await,
             Command::Bench(command) => Box::pin(bench::run(command)).await,
             Command::Key(command) => Box::pin(key::run(command)).await,
+            Command::Sink(command) => Box::pin(sink::run(command)).await,
             Command::Explain(command) => Box::pin(explain::run(command)).await,
             Command::Config(command) => config::run::<Cli>(command),
             Command::Completions(args) => shell::completions::<Cli>(&args),

@@ -14,9 +14,11 @@ use holdfast_engine::{Engine, UuidV7};
 use holdfast_provider::StatusEndpoints;
 use holdfast_redis::RedisCache;
 use holdfast_server::{Auth as ServerAuth, Config, Limits, NewKey, Secret, Tls};
+use holdfast_sink::{Nats, PrivateAddresses, Webhooks};
 use holdfast_store::{CreateKey, Role, Scope, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::sinks::NodeSinks;
 use crate::{database, notify, output, state_file};
 
 /// How often the store's health is looked at.
@@ -41,6 +43,15 @@ pub(crate) enum NodeRole {
     Api,
     /// Works in the background: ends holds, lands queued orders
     Worker,
+}
+
+/// Whether webhooks may lead to addresses that are not public.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Private {
+    /// They are refused when a sink is saved, and again when it is sent to
+    Refuse,
+    /// They are allowed
+    Allow,
 }
 
 /// How the log is written.
@@ -102,6 +113,13 @@ pub(crate) struct Args {
         value_name = "PERCENT"
     )]
     pub(crate) reconcile_share_percent: u32,
+    /// NATS with JetStream, for sinks of the kind `nats`: nats:// or tls://, several with commas between
+    #[arg(long, env = "HOLDFAST_NATS", hide_env_values = true, value_name = "URL")]
+    pub(crate) nats: Option<String>,
+    /// Whether webhooks may lead to addresses that are not public, and to http://. Whoever may save a sink can then
+    /// have this server ask whatever it reaches
+    #[arg(long, env = "HOLDFAST_SINK_PRIVATE_ADDRESSES", value_enum, default_value_t = Private::Refuse)]
+    pub(crate) sink_private_addresses: Private,
     /// What this node does: `api` sells, `worker` ends holds and lands queued orders. Nodes on one PostgreSQL may
     /// share the work; each role must be had by one of them
     #[arg(
@@ -247,6 +265,18 @@ impl Args {
         Ok(Some(Arc::new(RedisCache::new(&address, options)?)))
     }
 
+    /// Where events can be sent.
+    fn sinks(&self, store: &Arc<dyn Store>, redis: Option<Arc<RedisCache>>) -> Result<NodeSinks> {
+        let private = match self.sink_private_addresses {
+            Private::Refuse => PrivateAddresses::Refuse,
+            Private::Allow => PrivateAddresses::Allow,
+        };
+        let clock = Arc::clone(store);
+        let webhooks = Webhooks::new(private, Arc::new(move || clock.now()));
+        let webhooks = webhooks.map_err(|why| anyhow!("webhooks cannot be sent: {why}"))?;
+        Ok(NodeSinks { webhooks, nats: self.nats.as_deref().map(Nats::new), redis })
+    }
+
     /// Where providers are asked.
     fn status(&self) -> Result<Option<Arc<StatusEndpoints>>> {
         if self.payment_status.is_empty() && self.payment_status_keys.is_empty() {
@@ -306,9 +336,10 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     if let Some(status) = status {
         engine.ask_providers(status);
     }
-    if let Some(redis) = redis {
-        engine.use_cache(redis);
+    if let Some(redis) = &redis {
+        engine.use_cache(Arc::clone(redis) as _);
     }
+    engine.use_sinks(Arc::new(args.sinks(&store, redis)?));
     let router = holdfast_server::router(engine.clone(), &config);
     let scheme = if tls.is_some() { "https" } else { "http" };
     if args.auth == Auth::On && tls.is_none() && !address.ip().is_loopback() {

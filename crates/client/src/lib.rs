@@ -11,6 +11,7 @@ mod query;
 mod reconciliations;
 mod retry;
 mod routes;
+mod sinks;
 mod sse;
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,7 @@ use crate::ids::IdSource;
 use crate::inflight::InFlight;
 use crate::keys::KnownKeys;
 use crate::landing::Consumers;
-use crate::lanes::{Lanes, Measured};
+use crate::lanes::{Lanes, Measured, Told};
 use crate::measure::Measures;
 use crate::queue::Queues;
 use crate::rates::Rates;
@@ -35,10 +35,14 @@ use crate::reconcile::Reconciling;
 use crate::refusals::RecordedRefusals;
 use crate::request::Availability;
 use crate::shelf::Shelf;
+use crate::sinks::{Couriers, Outbox};
 use crate::timer::Timer;
 use crate::verdicts::Verdicts;
 use crate::warm::Warmed;
 use crate::watch::Watch;
+
+/// How long couriers may take to write down how far they have come, when the node stops.
+const COURIERS_REST: Duration = Duration::from_secs(2);
 
 /// What the engine's parts share.
 pub(crate) struct Shared {
@@ -60,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) measures: Arc<Measures>,
     pub(crate) queues: Arc<Queues>,
     pub(crate) consumers: Consumers,
+    pub(crate) outbox: Arc<Outbox>,
+    pub(crate) couriers: Couriers,
     pub(crate) warmed: Warmed,
     pub(crate) caches: Caches,
     pub(crate) kept: Kept,
@@ -87,11 +93,11 @@ impl Engine {
         let (metrics, measures) = (Arc::<NodeMetrics>::default(), Arc::<Measures>::default());
         let timer = Arc::new(Timer::new(if config.is_worker { config.timer_max } else { 0 }));
         let queues = Arc::new(Queues::new(Arc::clone(&timer)));
+        let outbox = Arc::<Outbox>::default();
         let lanes = Lanes::new(
             Arc::clone(&store),
             Arc::clone(&shelf),
-            Arc::clone(&watch),
-            Arc::clone(&queues),
+            Told { watch: Arc::clone(&watch), queues: Arc::clone(&queues), outbox: Arc::clone(&outbox) },
             Arc::clone(&config),
             Arc::clone(&ids),
             Measured { metrics: Arc::clone(&metrics), measures: Arc::clone(&measures) },
@@ -113,6 +119,8 @@ impl Engine {
             measures,
             queues,
             consumers: Consumers::default(),
+            outbox,
+            couriers: Couriers::default(),
             warmed: Warmed::default(),
             caches: Caches::default(),
             kept: Kept::default(),
@@ -274,6 +282,8 @@ impl Engine {
         self.shared.reconciling.wake();
         self.shared.watch.close();
         let drained = self.shared.lanes.drained(deadline).await;
+        self.shared.outbox.wake();
+        self.couriers_rest(COURIERS_REST).await;
         self.give_up_leases().await;
         drained
     }

@@ -47,6 +47,8 @@ impl Engine {
             tokio::spawn(async move { engine.run_unsold().await });
             let engine = self.clone();
             tokio::spawn(async move { engine.run_reconciling().await });
+            let engine = self.clone();
+            tokio::spawn(async move { engine.run_sinks().await });
         }
         let engine = self.clone();
         tokio::spawn(async move { engine.run_caches().await });

@@ -216,6 +216,11 @@ impl Engine {
         }
     }
 
+    /// Believes no more that this node has a lease: the authority said that it has not.
+    pub(crate) fn forget_lease(&self, name: &str) {
+        self.shared.consumers.leases().remove(name);
+    }
+
     /// Ends this node's leases, so that others go on at once.
     pub(crate) async fn give_up_leases(&self) {
         let has_any = !std::mem::take(&mut *self.shared.consumers.leases()).is_empty();

@@ -27,6 +27,7 @@ use crate::ids::IdSource;
 use crate::measure::Measures;
 use crate::queue::Queues;
 use crate::shelf::Shelf;
+use crate::sinks::Outbox;
 use crate::watch::Watch;
 
 /// Which commands share a batch: those that share their locks.
@@ -115,6 +116,13 @@ impl Drop for LaneGuard<'_> {
     }
 }
 
+/// Who is told of what was committed.
+pub(crate) struct Told {
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) queues: Arc<Queues>,
+    pub(crate) outbox: Arc<Outbox>,
+}
+
 /// Where lanes put down what they see.
 pub(crate) struct Measured {
     pub(crate) metrics: Arc<NodeMetrics>,
@@ -156,8 +164,7 @@ impl LanesSeen {
 pub(crate) struct Lanes {
     store: Arc<dyn Store>,
     shelf: Arc<Shelf>,
-    watch: Arc<Watch>,
-    queues: Arc<Queues>,
+    told: Told,
     config: Arc<Config>,
     ids: Arc<dyn IdSource>,
     measured: Measured,
@@ -169,14 +176,13 @@ impl Lanes {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         shelf: Arc<Shelf>,
-        watch: Arc<Watch>,
-        queues: Arc<Queues>,
+        told: Told,
         config: Arc<Config>,
         ids: Arc<dyn IdSource>,
         measured: Measured,
     ) -> Self {
         let (lanes, idle) = (Mutex::default(), Notify::new());
-        Self { store, shelf, watch, queues, config, ids, measured, lanes, idle }
+        Self { store, shelf, told, config, ids, measured, lanes, idle }
     }
 
     /// The lanes as they are now. A lane exists only while it has work, so there are never more than writes.
@@ -327,8 +333,8 @@ impl Lanes {
             }
             match result {
                 Ok(outcomes) => {
-                    self.queues.committed(&outcomes, self.store.now());
-                    self.watch.committed(&outcomes);
+                    self.told.queues.committed(&outcomes, self.store.now());
+                    self.told.watch.committed(&outcomes);
                     for (task, outcome) in part.into_iter().zip(outcomes) {
                         self.measured.metrics.committed(&task.command, &outcome);
                         // A caller that went away does not undo what is committed.
@@ -376,6 +382,7 @@ impl Lanes {
     /// Keeps what a commit has shown.
     fn keep(&self, committed: &Committed) {
         let now = self.store.now();
+        self.told.outbox.committed(&committed.balances);
         if let Some(bucket) = self.shelf.keep(&committed.balances, now) {
             self.measured.metrics.note_drift(bucket);
         }

@@ -30,6 +30,7 @@ mod refusals;
 mod request;
 mod routing;
 mod shelf;
+mod sinks;
 mod timer;
 mod unsold;
 mod verdicts;
@@ -53,6 +54,9 @@ pub use measure::{Sample, Times};
 pub use queue::Standing;
 pub use reconcile::Decided;
 pub use request::{Availability, PlaceRequest, RequestedLine};
+pub use sinks::{
+    Blame, Delivered, Failure, OutEvent, PullError, Pulled, PulledEvents, Sink, SinkTest, Sinks,
+};
 pub use unsold::UnsoldPasses;
 pub use warm::Warmth;
 pub use watch::Watcher;

@@ -9,6 +9,7 @@ mod instrument;
 mod node;
 mod process;
 mod reconcile;
+mod sink;
 mod store;
 mod words;
 
@@ -20,5 +21,6 @@ pub use instrument::{By, Counter, Gauge, Held, Histogram, Label, Scale, Seen};
 pub use node::NodeMetrics;
 pub use process::Process;
 pub use reconcile::ReconcileMetrics;
+pub use sink::SinkAttempt;
 pub use store::{Conflict, StoreMetrics, Use};
 pub use words::{Class, Code, End, Expiry, Failure, Overload};

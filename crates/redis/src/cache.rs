@@ -70,7 +70,7 @@ impl Default for Options {
 pub struct RedisCache {
     instance: String,
     options: Options,
-    caller: Arc<Caller>,
+    pub(crate) caller: Arc<Caller>,
     accepts: Arc<Accepts>,
 }
 

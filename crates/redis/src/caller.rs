@@ -29,10 +29,21 @@ impl Caller {
         on: Option<&str>,
         deadline: Instant,
     ) -> Result<Value, Fault> {
-        let link = self.masters.of_slot(keys.slot(), deadline).await?;
+        self.send_to(keys.slot(), command, on, deadline).await
+    }
+
+    /// The same, by the slot.
+    pub(crate) async fn send_to(
+        &self,
+        slot: u16,
+        command: &Cmd,
+        on: Option<&str>,
+        deadline: Instant,
+    ) -> Result<Value, Fault> {
+        let link = self.masters.of_slot(slot, deadline).await?;
         match link.call(command, on, deadline).await {
             Err(Fault::Moved(_)) if self.masters.look_again(deadline).await => {
-                let link = self.masters.of_slot(keys.slot(), deadline).await?;
+                let link = self.masters.of_slot(slot, deadline).await?;
                 link.call(command, on, deadline).await
             }
             Err(fault @ Fault::Unsent(_)) => {

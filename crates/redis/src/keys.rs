@@ -47,6 +47,12 @@ impl Keys {
     }
 }
 
+/// Where a Cluster keeps a key of any form: by the part in its first braces, if there is one.
+pub(crate) fn slot_of(key: &str) -> u16 {
+    let tagged = key.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(tag, _)| tag);
+    crc16(tagged.filter(|tag| !tag.is_empty()).unwrap_or(key).as_bytes()) % SLOTS
+}
+
 /// CRC-16 as XMODEM has it: by this a Cluster spreads keys.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {

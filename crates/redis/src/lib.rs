@@ -24,7 +24,9 @@ mod replies;
 mod scripts;
 mod server;
 mod shards;
+mod sink;
 
 pub use address::{Address, InvalidAddress};
 pub use cache::{Options, RedisCache};
 pub use server::Examined;
+pub use sink::check_stream;

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header, request::Parts};
 use bytes::BytesMut;
 use holdfast_core::approval::ApprovalKey;
 use holdfast_core::id::{AdjustmentId, CampaignId, CaseId, OrderId, PoolId, Provider, RunId, Sku};
-use holdfast_store::KeyId;
+use holdfast_store::{KeyId, SinkName};
 use holdfast_wire::Code;
 
 use crate::answer::JSON;
@@ -19,6 +19,7 @@ use crate::input::field::{TextId, number_id, order_id_of, pool_id_of};
 use crate::input::query::Query;
 use crate::input::reader::Object;
 use crate::input::report::Located;
+use crate::input::sinks::SINK_NAME_RULE;
 use crate::input::{self};
 use crate::problem::Problem;
 
@@ -85,6 +86,12 @@ impl PathId for Provider {
     }
 }
 
+impl PathId for SinkName {
+    fn from_path(text: &str) -> Option<Self> {
+        Self::new(text)
+    }
+}
+
 /// The id in the path of something that exists.
 pub(crate) struct Named<T>(pub(crate) T);
 
@@ -107,6 +114,31 @@ impl<T: TextId> FromRequestParts<App> for Naming<T> {
         let invalid = |why: String| Problem::of_fault(Located::new("/path/id", Code::InvalidIdentifier, why));
         let text = path_text(parts, app).await.ok_or_else(|| invalid("must be UTF-8".to_owned()))?;
         T::from_text(&text).map(Self).map_err(|why| invalid(why.to_string()))
+    }
+}
+
+/// The name in the path of a sink that may be made by this request.
+pub(crate) struct NamingSink(pub(crate) SinkName);
+
+impl FromRequestParts<App> for NamingSink {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let name = path_text(parts, app).await.as_deref().and_then(SinkName::new);
+        let invalid = || Located::new("/path/name", Code::InvalidIdentifier, SINK_NAME_RULE);
+        name.map(Self).ok_or_else(|| Problem::of_fault(invalid()))
+    }
+}
+
+/// A secret of a sink in the path; none: there can be none of that name.
+pub(crate) struct InSink(pub(crate) Option<(SinkName, String)>);
+
+impl FromRequestParts<App> for InSink {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let found = Path::<(String, String)>::from_request_parts(parts, app).await.ok();
+        Ok(Self(found.and_then(|Path((name, id))| Some((SinkName::new(&name)?, id)))))
     }
 }
 

@@ -10,6 +10,9 @@ mod auth;
 mod config;
 mod edge;
 mod endure;
+mod events;
+#[cfg(test)]
+mod events_page;
 mod explain;
 mod extract;
 mod guidance;
@@ -32,8 +35,10 @@ mod tests;
 mod tls;
 mod unparsed;
 mod view;
+mod webhook_secret;
 
 pub use config::{Auth, Config, ConfigError, Limits, Secret};
+pub use events::{order_event, test_event};
 pub use explain::{order as order_explanation, pool as pool_explanation};
 pub use input::time::read_time;
 pub use keyring::NewKey;

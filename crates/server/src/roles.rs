@@ -124,6 +124,21 @@ pub(crate) const ROUTES: &[Route] = &[
     route(Method::GET, "/v1/keys", ADMINS, Reach::Everything),
     route(Method::DELETE, "/v1/keys/{id}", ADMINS, Reach::Everything),
     route(Method::GET, "/v1/audit", OPERATORS, Reach::Named),
+    // A sink is told of every campaign.
+    route(Method::GET, "/v1/sinks", READERS, Reach::Everything),
+    route(Method::GET, "/v1/sinks/{name}", READERS, Reach::Everything),
+    route(Method::PUT, "/v1/sinks/{name}", ADMINS, Reach::Everything),
+    route(Method::DELETE, "/v1/sinks/{name}", ADMINS, Reach::Everything),
+    route(Method::POST, "/v1/sinks/{name}/pause", OPERATORS, Reach::Everything),
+    route(Method::POST, "/v1/sinks/{name}/resume", OPERATORS, Reach::Everything),
+    route(Method::POST, "/v1/sinks/{name}/replay", OPERATORS, Reach::Everything),
+    route(Method::POST, "/v1/sinks/{name}/test", OPERATORS, Reach::Everything),
+    route(Method::POST, "/v1/sinks/{name}/secrets", ADMINS, Reach::Everything),
+    route(Method::DELETE, "/v1/sinks/{name}/secrets/{id}", ADMINS, Reach::Everything),
+    route(Method::GET, "/v1/sinks/{name}/dead-letters", READERS, Reach::Everything),
+    // Whoever may read may also come for events: it moves nothing but his own place.
+    route(Method::GET, "/v1/events", READERS, Reach::Named),
+    route(Method::POST, "/v1/events/ack", READERS, Reach::Everything),
     route(Method::POST, "/v1/bench/constant", BUYERS, Reach::Nothing),
     // Names of all campaigns and their stock stand in it.
     route(Method::GET, "/metrics", READERS, Reach::Everything),

@@ -13,7 +13,8 @@ use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
     approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
-    health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement, transfers,
+    feed, health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement,
+    sinks, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -82,10 +83,27 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/payments/{provider}/notifications", post(payments::notify))
         .merge(health())
         .route_layer(from_fn(require_json));
-    let routes = with_key.merge(without_key).merge(documents());
+    let routes = with_key.merge(sinks()).merge(without_key).merge(documents());
     let routes = if config.constant_answer { routes.merge(yardstick()) } else { routes };
     // The outermost of the routes' own layers: who may ask is settled before anything else.
     with_edges(routes.route_layer(from_fn_with_state(app.clone(), authorize)), app)
+}
+
+/// Where order events are delivered, and the feed of those who come for them.
+fn sinks() -> Router<App> {
+    Router::new()
+        .route("/v1/sinks", get(sinks::list_sinks))
+        .route("/v1/sinks/{name}", get(sinks::get_sink).put(sinks::put_sink).delete(sinks::delete_sink))
+        .route("/v1/sinks/{name}/pause", post(sinks::pause_sink))
+        .route("/v1/sinks/{name}/resume", post(sinks::resume_sink))
+        .route("/v1/sinks/{name}/replay", post(sinks::replay_sink))
+        .route("/v1/sinks/{name}/test", post(sinks::test_sink))
+        .route("/v1/sinks/{name}/secrets", post(sinks::add_sink_secret))
+        .route("/v1/sinks/{name}/secrets/{id}", delete(sinks::drop_sink_secret))
+        .route("/v1/sinks/{name}/dead-letters", get(feed::list_dead_letters))
+        .route("/v1/events", get(feed::pull_events))
+        .route("/v1/events/ack", post(feed::acknowledge_events))
+        .route_layer(from_fn(require_json))
 }
 
 /// What those ask who keep the node running, whatever its roles.

@@ -14,11 +14,17 @@ use crate::problem::Problem;
 use crate::roles::Reach;
 
 const OTHER_CAMPAIGN: &str = "the key is not for this campaign";
+const SOME_CAMPAIGNS: &str = "the key is for some campaigns only";
 
 impl Caller {
     /// Refuses what concerns a campaign outside the scope.
     pub(crate) fn allow(&self, campaign: &CampaignId) -> Result<(), Problem> {
         if self.scope().allows(campaign) { Ok(()) } else { Err(forbidden(OTHER_CAMPAIGN)) }
+    }
+
+    /// Refuses what concerns every campaign to a key that is for some.
+    pub(crate) fn require_everything(&self) -> Result<(), Problem> {
+        if *self.scope() == Scope::All { Ok(()) } else { Err(forbidden(SOME_CAMPAIGNS)) }
     }
 
     /// Refuses a pool of a campaign outside the scope.
@@ -52,7 +58,7 @@ pub(crate) async fn check_path(
     }
     match reach {
         Reach::Nothing | Reach::Named => Ok(()),
-        Reach::Everything => Err(forbidden("the key is for some campaigns only")),
+        Reach::Everything => Err(forbidden(SOME_CAMPAIGNS)),
         Reach::Campaign => match in_path::<CampaignId>(parts, app).await {
             Some(campaign) => caller.allow(&campaign),
             None => Ok(()),

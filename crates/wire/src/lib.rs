@@ -13,6 +13,7 @@ mod campaign;
 mod case;
 mod cell;
 mod code;
+mod event;
 mod explain;
 mod import;
 mod key;
@@ -24,6 +25,7 @@ mod problem;
 mod reconciliation;
 mod request;
 mod settlement;
+mod sink;
 mod view;
 #[cfg(feature = "openapi")]
 mod words;
@@ -37,6 +39,7 @@ pub use campaign::{CampaignView, CloseRequest, PolicyView, TotalsView, WarmView}
 pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
 pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};
+pub use event::{AckRequest, AckView, EventDataView, EventView, EventsView};
 pub use explain::{
     ActionSumView, BucketExplanationView, OrderExplanationView, OrderUnitsView, OwnerView,
     PoolExplanationView, PositionView, StepView,
@@ -58,6 +61,10 @@ pub use request::{
     TransferRequest,
 };
 pub use settlement::{BucketPositionView, PoolSettlementView, SettlementUnitsView, SettlementView};
+pub use sink::{
+    AddSecretRequest, BacklogView, ChangeSinkRequest, CreatedSinkView, DeadLetterView, PutSinkRequest,
+    ReplaySinkRequest, SinkSecretView, SinkTestView, SinkView, SinksView,
+};
 pub use view::{
     AllocationView, BatchResult, BatchView, HealthView, LedgerEntryView, LineView, NotificationView,
     OrderView, Page, PaymentView, QueueView, RefundDuePaymentView, RefundDueView,

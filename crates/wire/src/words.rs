@@ -161,6 +161,46 @@ pub(crate) fn key_limits() -> Object {
     by_name(limits, "Limits of other keys that orders carry, by name.")
 }
 
+pub(crate) fn sink_kind() -> Object {
+    of(&["webhook", "nats", "redis", "pull"], "How events reach it. It cannot be changed.").build()
+}
+
+pub(crate) fn event_kinds() -> Array {
+    let words = [
+        "queued",
+        "held",
+        "in_review",
+        "sold",
+        "refunded",
+        "released",
+        "failed",
+        "reduced",
+        "partly_refunded",
+        "changed",
+    ];
+    ArrayBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
+        .items(of(&words, "The word in the type of an event."))
+        .min_items(Some(1))
+        .max_items(Some(10))
+        .description(Some("Which events; absent: all."))
+        .build()
+}
+
+pub(crate) fn retry_seconds() -> Array {
+    let seconds = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .minimum(Some(1))
+        .maximum(Some(86_400));
+    ArrayBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Array, Type::Null]))
+        .items(seconds)
+        .min_items(Some(1))
+        .max_items(Some(20))
+        .description(Some("How long to wait before the next attempts; 1, 5, 30, 120, 600, 3600 if absent."))
+        .build()
+}
+
 pub(crate) fn role() -> Object {
     of(&["buyer", "payments", "read", "operator", "admin"], "What the key may do.").build()
 }

@@ -12,6 +12,7 @@ mod paths;
 mod reconcile;
 mod report;
 mod scrape;
+mod sinks;
 mod stage;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Imports(imports::Args),
     Cache(cache::Args),
     Reconcile(reconcile::Args),
+    Sinks(sinks::Args),
 }
 
 /// Measures and prints.
@@ -41,5 +43,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Imports(args) => imports::run(args).await,
         Command::Cache(args) => cache::run(args).await,
         Command::Reconcile(args) => reconcile::run(args).await,
+        Command::Sinks(args) => sinks::run(args).await,
     }
 }

@@ -153,3 +153,19 @@ async fn stock_files_are_measured_in_every_mode() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sinks_are_measured_beside_selling() {
+    let small =
+        ["bench", "sinks", "--rounds", "1", "--seconds", "0.3", "--connections", "4", "--backlog", "50"];
+    let rates = ["--nats", "--webhook-rate", "100", "--nats-rate", "100", "--format", "json"];
+    let output = run(&[&small[..], &rates].concat()).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for figure in ["holds_rps_without", "holds_rps_with_webhook", "kept", "backlog_events", "drained_eps"] {
+        assert!(is_measured(&report, figure), "{figure}: {report:#}");
+    }
+    for sink in ["webhook", "nats"] {
+        assert!(is_measured(&report[sink], "p99_ms"), "{report:#}");
+    }
+}

@@ -41,6 +41,7 @@ mod race;
 mod reconcile;
 mod sale;
 mod scenarios;
+mod sinks;
 mod status;
 mod support;
 mod tls;

@@ -114,6 +114,7 @@ impl Exposed for View {
     fn expose(&self, out: &mut Exposition<'_>) -> fmt::Result {
         self.expose_queues(out)?;
         self.expose_ends(out)?;
+        self.0.shared.couriers.figures.expose(self.0.store().now(), out)?;
         self.expose_pools(out)
     }
 }

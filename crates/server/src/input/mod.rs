@@ -12,10 +12,12 @@ pub(crate) mod metadata;
 pub(crate) mod orders;
 pub(crate) mod payments;
 pub(crate) mod pools;
+pub(crate) mod position;
 pub(crate) mod query;
 pub(crate) mod reader;
 pub(crate) mod reconciliations;
 pub(crate) mod report;
+pub(crate) mod sinks;
 pub(crate) mod stock_file;
 pub(crate) mod time;
 

@@ -135,12 +135,18 @@ impl<'q> Query<'q> {
         })
     }
 
-    /// `limit` and `cursor` of a list. Must be called after its filters.
-    pub(crate) fn page<K: Key>(&mut self) -> Option<PageQuery<K>> {
+    /// Most items, if the client says how many.
+    pub(crate) fn limit(&mut self) -> usize {
         let limit = self.word("limit", |text| {
             let limit = usize::try_from(digits_of(text)?).ok()?;
             (1..=LIMIT_MAX).contains(&limit).then_some(limit)
         });
+        limit.unwrap_or(LIMIT)
+    }
+
+    /// `limit` and `cursor` of a list. Must be called after its filters.
+    pub(crate) fn page<K: Key>(&mut self) -> Option<PageQuery<K>> {
+        let limit = self.limit();
         let cursor = Cursor::of::<K>(self.filters());
         let after = match self.value("cursor") {
             None => None,
@@ -151,7 +157,7 @@ impl<'q> Query<'q> {
                 Some(self.report.take(|| pointer("cursor"), read)?)
             }
         };
-        Some(PageQuery { page: holdfast_store::Page { after, limit: limit.unwrap_or(LIMIT) }, cursor })
+        Some(PageQuery { page: holdfast_store::Page { after, limit }, cursor })
     }
 
     /// A hash of everything that says which list this is.

@@ -9,7 +9,7 @@ use holdfast_wire as wire;
 use serde::Serialize;
 
 use super::reader::Object;
-use super::{assortment, campaigns, cases, orders, payments, pools, read, reconciliations};
+use super::{assortment, campaigns, cases, orders, payments, pools, read, reconciliations, sinks};
 
 fn accepts<T, R>(request: &T, shape: impl FnOnce(&mut Object<'_, '_>) -> Option<R>) -> R
 where
@@ -251,4 +251,40 @@ fn reconciliations_are_read() {
         let request = wire::ReconcileRequest { scope };
         assert_eq!(accepts(&request, reconciliations::read_reconcile), meant);
     }
+}
+
+#[test]
+fn sinks_are_read() {
+    let request = wire::PutSinkRequest {
+        kind: "webhook".into(),
+        url: Some("https://shop.example/in".into()),
+        from: Some("now".into()),
+        types: Some(
+            holdfast_core::event::OrderEventKind::ALL.iter().map(|kind| kind.as_str().into()).collect(),
+        ),
+        batch_max: Some(500),
+        timeout_ms: Some(100),
+        attempts_max: Some(20),
+        retry_seconds: Some(vec![1, 86_400]),
+        disable_after_seconds: Some(1),
+        secret: Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()),
+        ..wire::PutSinkRequest::default()
+    };
+    let now = holdfast_core::time::Timestamp(7);
+    let read = accepts(&request, |body| sinks::read_sink(now, body));
+    assert_eq!((read.settings.types.len(), read.from), (10, now));
+    for (kind, field) in [("nats", "subject"), ("redis", "stream")] {
+        let to = |name| (field == name).then(|| "x".to_owned());
+        let (subject, stream) = (to("subject"), to("stream"));
+        let request = wire::PutSinkRequest { kind: kind.into(), subject, stream, ..Default::default() };
+        assert_eq!(accepts(&request, |body| sinks::read_sink(now, body)).settings.to, "x");
+    }
+    let (reason, operator) = (Some("r".to_owned()), Some("o".to_owned()));
+    let change = wire::ChangeSinkRequest { reason: reason.clone(), operator: operator.clone() };
+    assert_eq!(accepts(&change, sinks::read_signed).operator, "o");
+    let replay = wire::ReplaySinkRequest { from: "dead_letters".into(), reason, operator };
+    assert_eq!(accepts(&replay, sinks::read_replay).1.reason, "r");
+    accepts(&wire::AddSecretRequest::default(), sinks::read_secret);
+    let ack = wire::AckRequest { consumer: "erp".into(), position: "AQ".into() };
+    assert_eq!(&*accepts(&ack, sinks::read_ack).1, "AQ");
 }

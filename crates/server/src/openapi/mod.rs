@@ -17,7 +17,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
     approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
-    health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement, transfers,
+    feed, health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement,
+    sinks, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -112,6 +113,19 @@ pub(crate) fn document() -> Value {
         keys::list_keys,
         keys::revoke_key,
         audit::list_acts,
+        sinks::list_sinks,
+        sinks::get_sink,
+        sinks::put_sink,
+        sinks::delete_sink,
+        sinks::pause_sink,
+        sinks::resume_sink,
+        sinks::replay_sink,
+        sinks::test_sink,
+        sinks::add_sink_secret,
+        sinks::drop_sink_secret,
+        feed::list_dead_letters,
+        feed::pull_events,
+        feed::acknowledge_events,
         health::livez,
         health::readyz,
         metrics::get_metrics,
@@ -119,7 +133,7 @@ pub(crate) fn document() -> Value {
         docs::get_docs,
         docs::get_problem_kind,
     ),
-    components(schemas(holdfast_wire::Problem)),
+    components(schemas(holdfast_wire::Problem, holdfast_wire::EventView)),
     modifiers(&Security),
     security(("key" = [])),
     tags(
@@ -129,6 +143,7 @@ pub(crate) fn document() -> Value {
         (name = "payments", description = "What payment providers say."),
         (name = "ledger", description = "Every change of every bucket."),
         (name = "keys", description = "Keys with roles, and the trail of what was done through them."),
+        (name = "sinks", description = "Where order events are delivered."),
         (name = "operation", description = "Health, metrics and documents."),
     )
 )]

@@ -183,6 +183,65 @@ pub(crate) struct KeyPath {
     id: String,
 }
 
+/// A sink in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SinkPath {
+    /// Its name.
+    #[param(min_length = 1, max_length = 64, pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    name: String,
+}
+
+/// A secret of a sink in the path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct SecretPath {
+    /// The sink's name.
+    #[param(min_length = 1, max_length = 64, pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
+    name: String,
+    /// The secret's id.
+    #[param(min_length = 1, max_length = 64)]
+    id: String,
+}
+
+/// Which parked events.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeadLetterFilters {
+    /// Only those that stand so.
+    #[param(schema_with = dead_letter_state, required = false)]
+    state: String,
+}
+
+fn dead_letter_state() -> utoipa::openapi::schema::Object {
+    words(holdfast_store::DeadLetterState::ALL.iter().map(|state| state.as_str()))
+}
+
+/// Which events.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventFilters {
+    /// Whose place is kept by the server.
+    #[param(min_length = 1, max_length = 64, pattern = "^[a-z0-9][a-z0-9_-]{0,63}$", required = false)]
+    consumer: String,
+    /// Where a consumer begins that comes for the first time: at the beginning, or now.
+    #[param(schema_with = first_visit, required = false)]
+    from: String,
+    /// Instead of a consumer: events of this pool.
+    #[param(format = "uuid", required = false)]
+    pool_id: String,
+    /// With `pool_id`: `position` of the answer before, or the number of an entry.
+    #[param(min_length = 1, max_length = 4_096, required = false)]
+    after: String,
+    /// Most events; 50 if absent.
+    #[param(minimum = 1, maximum = 500, required = false)]
+    limit: u32,
+}
+
+fn first_visit() -> utoipa::openapi::schema::Object {
+    words(["beginning", "now"].into_iter())
+}
+
 /// Which acts.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -12,7 +12,7 @@ use holdfast_core::command::AdjustmentKind;
 use holdfast_core::order::PaymentOutcome;
 use holdfast_core::reconcile::RunScope;
 use holdfast_core::stock::{CacheFallback, Path, Routing};
-use holdfast_store::Role;
+use holdfast_store::{Role, SinkKind};
 use holdfast_wire::Code;
 use serde_json::Value;
 
@@ -37,6 +37,7 @@ fn the_documents_are_what_the_code_says() {
         ("openapi.json", super::text().to_owned()),
         ("errors.md", markdown::english()),
         ("zh/errors.md", markdown::chinese()),
+        ("events.md", crate::events_page::page()),
         ("metrics.md", crate::metrics::markdown::page(&crate::tests::metrics::described())),
     ];
     for (name, text) in documents {
@@ -147,6 +148,7 @@ fn words_of(schema: &str, field: &str) -> Option<Vec<&'static str>> {
         ("ResolveOrderRequest", "action") => Decision::WORDS.iter().map(|(word, _)| *word).collect(),
         ("CancelOrdersRequest", "state") => vec!["held", "queued"],
         ("CreateKeyRequest", "role") => all!(Role),
+        ("PutSinkRequest", "kind") => all!(SinkKind),
         _ => return None,
     })
 }
@@ -164,7 +166,7 @@ fn the_words_of_requests_are_those_that_are_read() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 17);
+    assert_eq!(seen, 18);
 }
 
 #[tokio::test]

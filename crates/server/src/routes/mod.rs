@@ -11,6 +11,7 @@ pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod exports;
+pub(crate) mod feed;
 pub(crate) mod health;
 pub(crate) mod imports;
 pub(crate) mod keys;
@@ -21,6 +22,7 @@ pub(crate) mod payments;
 pub(crate) mod pools;
 pub(crate) mod reconciliations;
 pub(crate) mod settlement;
+pub(crate) mod sinks;
 pub(crate) mod transfers;
 
 use holdfast_wire::Page;

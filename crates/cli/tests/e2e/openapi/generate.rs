@@ -97,6 +97,9 @@ impl Generator<'_> {
             "starts_at" => pick(&mut self.rng, &["2026-01-01T00:00:00Z", "2026-03-29T12:00:00.25+01:00"]),
             "ends_at" => pick(&mut self.rng, &["2096-01-01T00:00:00Z", "2096-03-29T12:00:00+01:00"]),
             _ if schema["format"] == "date-time" => "2026-01-01T00:00:00Z".into(),
+            "from" => pick(&mut self.rng, &["beginning", "2026-01-01T00:00:00Z"]),
+            "url" => "http://127.0.0.1:9/in".into(),
+            "secret" => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into(),
             "wait" => pick(&mut self.rng, &["0", "1s", "0s"]),
             _ => {
                 let least = schema["minLength"].as_u64().unwrap_or(0);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::support::{Answer, Http, Server};
+use crate::support::{Answer, Http, Server, Start};
 use generate::Generator;
 use schema::Document;
 
@@ -170,6 +170,11 @@ fn thing(operation: &Operation, name: &str) -> String {
         "sku" if of("/v1/bundles") => "bundle_sku",
         "id" if of("/v1/approvals") => "approval_id",
         "id" if of("/v1/adjustments") => "waiting_adjustment_id",
+        // Its secrets are its own.
+        "name" if operation.path.contains("/secrets") => "hook_name",
+        "id" if of("/v1/sinks") => "secret_id",
+        "name" if operation.id() == "test_sink" => "hook_name",
+        "name" if of("/v1/sinks") => "sink_name",
         "code" => "code",
         name => name,
     }
@@ -221,6 +226,20 @@ async fn furnish(http: &Http) -> generate::Known {
         know("approval_id", json!(format!("adjustment:{id}")));
         know("waiting_adjustment_id", json!(id));
     }
+    let hook = json!({"kind": "webhook", "url": "http://127.0.0.1:9/"});
+    assert_eq!(http.put("/v1/sinks/hook", &hook).await.status, 201);
+    let hook = http.post("/v1/sinks/hook/secrets", &json!({})).await;
+    for secret in hook.body["secrets"].as_array().unwrap() {
+        know("secret_id", secret["id"].clone());
+    }
+    know("hook_name", json!("hook"));
+    for index in 0..8 {
+        let name = format!("feed-{index}");
+        let page = http.get(&format!("/v1/events?consumer={name}&limit=1")).await;
+        know("position", page.body["position"].clone());
+        know("consumer", json!(name));
+        know("sink_name", json!(name));
+    }
     know("bundle_sku", json!("set"));
     know("location", json!("main"));
     know("line", json!(1));
@@ -241,7 +260,8 @@ async fn send(http: &Http, operation: &Operation, request: &Request) -> Option<A
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_listed_in_the_document() {
-    let server = Server::start().await;
+    let arguments = ["--auth", "off", "--sink-private-addresses", "allow"].map(String::from).to_vec();
+    let server = Server::start_with(Start { arguments, ..Start::default() }).await;
     let http = &server.http;
     let document = Document::of(http).await;
     let known = furnish(http).await;
@@ -263,6 +283,7 @@ async fn every_answer_is_listed_in_the_document() {
         "reject",
         "approve_adjustment",
         "reject_adjustment",
+        "delete_sink",
     ];
     let last = |id: &str| ends.iter().position(|end| *end == id);
     let mut operations = document.operations();
@@ -294,7 +315,7 @@ async fn every_operation_refuses_other_media_types() {
     let document = Document::of(&server.http).await;
     for operation in document.operations() {
         let path = operation.path.replace("{code}", "sold_out");
-        let path = path.replace("{id}", "01937a5e-0000-7000-8000-0000000000ff");
+        let path = path.replace("{id}", "01937a5e-0000-7000-8000-0000000000ff").replace("{name}", "erp");
         let strange = [("accept", "image/png"), ("content-type", "application/json")];
         let answer = server.http.send_raw(&operation.method, &path, &strange, b"{}".to_vec()).await;
         assert_eq!((answer.status, answer.code()), (406, "not_acceptable"), "{path}");
