@@ -67,12 +67,24 @@ impl Url {
 
     /// Checks the invariants, beside a server if one runs.
     pub(crate) async fn audit(&self) -> Result<Report> {
+        self.audit_as_of(None, |_, _| ()).await
+    }
+
+    /// The same, of its ledger as of a time if one is named; tells how far it has come.
+    pub(crate) async fn audit_as_of(
+        &self,
+        as_of: Option<Timestamp>,
+        mut progress: impl FnMut(u64, u64) + Send + 'static,
+    ) -> Result<Report> {
         let report = match self {
             Self::Sqlite(path) => {
                 let path = path.clone();
-                tokio::task::spawn_blocking(move || holdfast_sqlite::audit_file(&path)).await?
+                let audit = move || holdfast_sqlite::audit_file_as_of(&path, as_of, &mut progress);
+                tokio::task::spawn_blocking(audit).await?
             }
-            Self::Postgres(address) => Box::pin(holdfast_postgres::audit(address)).await,
+            Self::Postgres(address) => {
+                Box::pin(holdfast_postgres::audit_as_of(address, as_of, &mut progress)).await
+            }
         };
         report.with_context(|| self.to_string())
     }

@@ -1,12 +1,14 @@
 //! The `holdfast` binary: command line, configuration, wiring.
 
 mod approval;
+mod archive;
 mod backup;
 mod bench;
 mod cancel;
 mod config;
 mod database;
 mod demo;
+mod diagnose;
 mod doctor;
 mod explain;
 mod export;
@@ -46,10 +48,12 @@ enum Command {
     Serve(serve::Args),
     Demo(demo::Args),
     Verify(verify::Args),
+    Archive(archive::Args),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
     Migrate(migrate::Args),
     Doctor(doctor::Args),
+    Diagnose(diagnose::Args),
     Replay(replay::Args),
     /// Bring stock in from a file
     #[command(subcommand)]
@@ -116,9 +120,11 @@ fn run(command: Command) -> Result<ExitCode> {
         match command {
             Command::Serve(args) => Box::pin(serve::run(args)).await,
             Command::Verify(args) => Box::pin(verify::run(args)).await,
+            Command::Archive(args) => Box::pin(archive::run(args)).await,
             Command::Backup(args) => Box::pin(backup::backup(args)).await,
             Command::Restore(args) => Box::pin(backup::restore(args)).await,
             Command::Migrate(args) => Box::pin(migrate::run(args)).await,
+            Command::Diagnose(args) => Box::pin(diagnose::run(args)).await,
             Command::Doctor(args) => Box::pin(doctor::run(args)).await,
             Command::Replay(args) => Box::pin(replay::run(args)).await,
             Command::Import(command) => Box::pin(import::run(command)).await,
@@ -188,6 +194,7 @@ mod tests {
             "holdfast explain order --target http://a",
             "holdfast explain order id --order-no n --campaign c",
             "holdfast explain order --order-no n",
+            "holdfast archive spring",
             "holdfast explain pool",
             "holdfast explain pool p --at yesterday",
             "holdfast serve --listen nowhere",

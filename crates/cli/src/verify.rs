@@ -7,11 +7,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use holdfast_core::audit::Report;
 use holdfast_core::invariant::Invariant;
+use holdfast_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::database;
 use crate::output::{self, Format};
 
+/// Entries after which the progress is drawn anew.
+const ENTRIES_A_STEP: u64 = 1_000;
 /// Most pools that are printed as text; all are in the JSON.
 const POOLS_SHOWN_MAX: usize = 50;
 
@@ -29,6 +32,10 @@ pub(crate) struct Args {
         value_name = "URL"
     )]
     pub(crate) database: String,
+    /// Judge the ledger as of this time, such as 2026-11-27T10:00:00Z: the balances that its entries up to then add up
+    /// to, without what stands only for now
+    #[arg(long, value_name = "TIME", value_parser = output::time)]
+    pub(crate) as_of: Option<Timestamp>,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -37,6 +44,9 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Verdict {
     ok: bool,
+    /// Only where the ledger was judged as of a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_of: Option<String>,
     invariants: Vec<InvariantVerdict>,
     pools: Vec<PoolVerdict>,
     orders: BTreeMap<&'static str, u64>,
@@ -78,14 +88,19 @@ struct BreachVerdict {
 impl From<Report> for Verdict {
     fn from(report: Report) -> Self {
         let count = |invariant: &Invariant| report.counts.get(invariant).copied().unwrap_or(0);
+        let is_shown = |invariant: &Invariant| match report.as_of {
+            Some(_) => invariant.shown_by_past(),
+            None => invariant.shown_by_authority(),
+        };
         Self {
             ok: report.is_clean(),
+            as_of: report.as_of.map(holdfast_server::time_text),
             invariants: Invariant::ALL
                 .iter()
                 .map(|invariant| InvariantVerdict {
                     code: invariant.code(),
                     name: invariant.name(),
-                    breaches: invariant.shown_by_authority().then(|| count(invariant)),
+                    breaches: is_shown(invariant).then(|| count(invariant)),
                 })
                 .collect(),
             pools: report
@@ -124,7 +139,18 @@ impl From<Report> for Verdict {
 /// Checks, prints, and says by the exit status whether all is well.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let database = database::Url::parse(&args.database)?;
-    let report = database.audit().await?;
+    let as_of = args.as_of.map(Timestamp::end_of_millisecond);
+    let bar = output::progress(0, "entries");
+    let shown = bar.clone();
+    let progress = move |read: u64, all: u64| {
+        // Drawing costs more than an entry.
+        if read.is_multiple_of(ENTRIES_A_STEP) {
+            shown.set_length(all);
+            shown.set_position(read);
+        }
+    };
+    let report = database.audit_as_of(as_of, progress).await?;
+    bar.finish_and_clear();
     let verdict = Verdict::from(report);
     match args.format {
         Format::Json => output::print_json(&verdict)?,
@@ -139,11 +165,15 @@ fn text(verdict: &Verdict) -> Result<String> {
         let found = match invariant.breaches {
             Some(0) => "ok".to_owned(),
             Some(breaches) => format!("{breaches} BREACHES"),
+            None if verdict.as_of.is_some() => "only as of now".to_owned(),
             None => "needs what clients or sinks saw".to_owned(),
         };
         writeln!(out, "{:<6} {:<30} {found}", invariant.code, invariant.name)?;
     }
     writeln!(out)?;
+    if let Some(at) = &verdict.as_of {
+        writeln!(out, "as of {at}:")?;
+    }
     let shown = verdict.pools.iter().take(POOLS_SHOWN_MAX);
     for pool in shown {
         writeln!(

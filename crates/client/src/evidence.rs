@@ -1,12 +1,17 @@
-//! How something came to stand where it stands.
+//! How something came to stand where it stands, and what is wrong.
 
-use holdfast_wire::{OrderExplanationView, PoolExplanationView};
+use holdfast_wire::{DiagnosisView, OrderExplanationView, PoolExplanationView};
 
 use crate::error::Error;
 use crate::query::ExplainPoolQuery;
 use crate::transport::Client;
 
 impl Client {
+    /// What is wrong with the sale, as this node sees it.
+    pub async fn diagnose(&self) -> Result<DiagnosisView, Error> {
+        self.get(&["diagnose"], &[]).await
+    }
+
     /// The chain of evidence of an order; of one that only a cache has with its ticket.
     pub async fn explain_order(&self, id: &str, ticket: Option<&str>) -> Result<OrderExplanationView, Error> {
         self.get(&["orders", id, "explain"], &[("ticket", ticket)]).await

@@ -87,6 +87,11 @@ impl Invariant {
         }
     }
 
+    /// Whether the ledger alone shows it as of a time that is past. The others need rows that say how things stand now.
+    pub const fn shown_by_past(self) -> bool {
+        matches!(self, Self::NoOversell | Self::Conservation | Self::LedgerIsBalance | Self::TransfersPair)
+    }
+
     /// Whether the authority's rows alone can show it. The others need what clients or sinks saw.
     pub const fn shown_by_authority(self) -> bool {
         !matches!(self, Self::NothingLost | Self::EventsComplete)

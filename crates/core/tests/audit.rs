@@ -11,7 +11,7 @@ mod support;
 
 use std::sync::Arc;
 
-use holdfast_core::audit::{BREACHES_MAX, Report};
+use holdfast_core::audit::{Auditor, BREACHES_MAX, Report};
 use holdfast_core::campaign::{LatePayment, Policy};
 use holdfast_core::command::{Command, OrderAction};
 use holdfast_core::id::{HashedKey, LimitName};
@@ -21,6 +21,7 @@ use holdfast_core::limit::{Limited, Limits};
 use holdfast_core::order::{Disposition, Order, State, Usage};
 use holdfast_core::snapshot::UsageKey;
 use holdfast_core::stock::{Bucket, BucketKey, Delta};
+use holdfast_core::time::Timestamp;
 
 use support::Authority;
 use support::build::*;
@@ -426,4 +427,57 @@ fn a_report_names_the_first_breaches_and_counts_all() {
     assert_eq!(report.breaches.len(), BREACHES_MAX);
     assert!(report.counts[&LedgerIsBalance] > BREACHES_MAX as u64);
     assert!(report.pools[0].breaches > BREACHES_MAX as u64);
+}
+
+/// The ledger as of a time.
+fn past(db: &Authority, at: Timestamp) -> Report {
+    let mut auditor = Auditor::as_of(Some(at));
+    db.pools.values().for_each(|pool| auditor.pool(pool));
+    for bucket in db.buckets.values() {
+        auditor.bucket(bucket);
+        let of_bucket = db.entries[&bucket.key].iter();
+        of_bucket.take_while(|entry| auditor_reaches(at, entry)).for_each(|entry| auditor.entry(entry));
+    }
+    auditor.finish()
+}
+
+fn auditor_reaches(at: Timestamp, entry: &Entry) -> bool {
+    Auditor::as_of(Some(at)).reaches(entry)
+}
+
+#[test]
+fn a_ledger_is_judged_as_of_any_time() {
+    let db = good();
+    let times: std::collections::BTreeSet<_> = db.entries.values().flatten().map(|entry| entry.at).collect();
+    for at in times {
+        let report = past(&db, at);
+        assert!(report.is_clean(), "{at}: {:#?}", report.breaches);
+        let then = db.entries.values().flatten().filter(|entry| entry.at <= at);
+        let (mut sums, mut count) = ([0_i64; 3], 0);
+        for entry in then {
+            let Delta { available, held, sold } = entry.delta;
+            sums = [sums[0] + available, sums[1] + held, sums[2] + sold];
+            count += 1;
+        }
+        let all = |of: fn(&holdfast_core::audit::PoolFigures) -> u64| -> i64 {
+            report.pools.iter().map(|pool| of(pool) as i64).sum()
+        };
+        assert_eq!([all(|p| p.available), all(|p| p.held), all(|p| p.sold)], sums, "{at}");
+        assert_eq!((report.entries, report.as_of), (count, Some(at)));
+    }
+    assert_eq!(past(&db, Timestamp(i64::MIN)).entries, 0);
+}
+
+#[test]
+fn a_past_that_does_not_add_up_is_found() {
+    let end = Timestamp(i64::MAX);
+    let mut db = good();
+    ledger(&mut db, a0()).remove(1);
+    assert!(past(&db, end).counts.contains_key(&LedgerIsBalance), "a gap");
+    let mut db = good();
+    append(&mut db, a0(), Action::TransferOut, "t", Delta::supply(-1));
+    assert!(past(&db, end).counts.contains_key(&TransfersPair), "an out without an in");
+    let mut db = good();
+    ledger(&mut db, a0())[0].delta = Delta::supply(-1);
+    assert!(past(&db, end).counts.contains_key(&NoOversell), "less than nothing");
 }

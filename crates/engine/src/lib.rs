@@ -10,6 +10,7 @@ mod cache;
 mod catalog;
 mod change;
 mod config;
+mod diagnose;
 mod engine;
 mod error;
 mod expiry;
@@ -43,6 +44,7 @@ pub use cache::{
     Accept, Answer, Applied, Cache, CacheError, CacheReport, Credit, Delivery, Found, Position, Seed, Ticket,
 };
 pub use config::Config;
+pub use diagnose::{Diagnosis, Figure, Finding, Kind};
 pub use engine::Engine;
 pub use error::Error;
 pub use expiry::ExpiryPass;
@@ -50,7 +52,7 @@ pub use expiry::ExpiryPass;
 pub use holdfast_store::Failpoints;
 pub use ids::{IdSource, UuidV7};
 pub use landing::LandingPass;
-pub use measure::{Sample, Times};
+pub use measure::{Counts, Sample, Times};
 pub use queue::Standing;
 pub use reconcile::Decided;
 pub use request::{Availability, PlaceRequest, RequestedLine};

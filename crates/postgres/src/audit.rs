@@ -7,6 +7,7 @@ use holdfast_core::id::OrderId;
 use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Limited;
 use holdfast_core::stock::BucketKey;
+use holdfast_core::time::Timestamp;
 use holdfast_store::{Error, rows};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -19,16 +20,45 @@ use crate::row::{all, uuid};
 /// Rows of a page.
 const PAGE: i64 = 2_000;
 
-/// Audits a database.
-pub(crate) async fn audit(connection: &Connection) -> Result<Report, Error> {
+/// How far it has come: entries read, of how many.
+pub(crate) type Progress<'p> = &'p mut (dyn FnMut(u64, u64) + Send);
+
+/// Audits a database, or its ledger as of a time.
+pub(crate) async fn audit(
+    connection: &Connection,
+    as_of: Option<Timestamp>,
+    progress: Progress<'_>,
+) -> Result<Report, Error> {
     connection.begin(Mode::View).await.store()?;
-    let report = read_all(connection).await.map_err(Fault::into_error);
+    let report = read_all(connection, as_of, progress).await.map_err(Fault::into_error);
     connection.rollback().await;
     report
 }
 
-async fn read_all(connection: &Connection) -> Result<Report, Fault> {
-    let mut auditor = Auditor::new();
+async fn read_all(
+    connection: &Connection,
+    as_of: Option<Timestamp>,
+    progress: Progress<'_>,
+) -> Result<Report, Fault> {
+    let mut auditor = Auditor::as_of(as_of);
+    let read = ledger(connection, &mut auditor, as_of.is_none(), progress).await?;
+    if as_of.is_none() {
+        orders(connection, &mut auditor, &mut |count| progress(read + count, read.saturating_mul(2))).await?;
+        usage(connection, &mut auditor).await?;
+        key_usage(connection, &mut auditor).await?;
+        payments(connection, &mut auditor).await?;
+        claims(connection, &mut auditor).await?;
+    }
+    Ok(auditor.finish())
+}
+
+/// Reads every bucket with its entries; how many.
+async fn ledger(
+    connection: &Connection,
+    auditor: &mut Auditor,
+    with_caches: bool,
+    progress: Progress<'_>,
+) -> Result<u64, Fault> {
     let campaigns = ask(connection, "SELECT * FROM campaign ORDER BY id", &[], &[]).await?;
     for campaign in all(&campaigns, rows::campaign).map_err(Fault::Refused)? {
         auditor.campaign(&campaign);
@@ -37,24 +67,34 @@ async fn read_all(connection: &Connection) -> Result<Report, Fault> {
     for pool in all(&pools, rows::pool).map_err(Fault::Refused)? {
         auditor.pool(&pool);
     }
-    let caches = ask(connection, "SELECT * FROM cache_bucket ORDER BY pool, number", &[], &[]).await?;
-    for row in all(&caches, rows::cache_bucket).map_err(Fault::Refused)? {
-        auditor.cache(&row);
+    if with_caches {
+        let caches = ask(connection, "SELECT * FROM cache_bucket ORDER BY pool, number", &[], &[]).await?;
+        for row in all(&caches, rows::cache_bucket).map_err(Fault::Refused)? {
+            auditor.cache(&row);
+        }
     }
     let buckets = ask(connection, "SELECT * FROM bucket ORDER BY pool, number", &[], &[]).await?;
-    for bucket in all(&buckets, rows::bucket).map_err(Fault::Refused)? {
+    let buckets = all(&buckets, rows::bucket).map_err(Fault::Refused)?;
+    let there_are = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.ledger_seq));
+    let mut read = 0_u64;
+    for bucket in buckets {
         auditor.bucket(&bucket);
-        entries(connection, bucket.key, &mut auditor).await?;
+        entries(connection, bucket.key, auditor, &mut |count| {
+            read = read.saturating_add(count);
+            progress(read, there_are);
+        })
+        .await?;
     }
-    orders(connection, &mut auditor).await?;
-    usage(connection, &mut auditor).await?;
-    key_usage(connection, &mut auditor).await?;
-    payments(connection, &mut auditor).await?;
-    claims(connection, &mut auditor).await?;
-    Ok(auditor.finish())
+    Ok(read)
 }
 
-async fn entries(connection: &Connection, key: BucketKey, auditor: &mut Auditor) -> Result<(), Fault> {
+/// Reads the entries of a bucket as far as they are judged. Told is how many more were read.
+async fn entries(
+    connection: &Connection,
+    key: BucketKey,
+    auditor: &mut Auditor,
+    told: &mut (dyn FnMut(u64) + Send),
+) -> Result<(), Fault> {
     let sql = "SELECT * FROM ledger WHERE pool = $1 AND bucket = $2 AND seq > $3 ORDER BY seq LIMIT $4";
     let types = [Type::UUID, Type::INT4, Type::INT8, Type::INT8];
     let number = i32::try_from(key.number).unwrap_or(i32::MAX);
@@ -62,16 +102,26 @@ async fn entries(connection: &Connection, key: BucketKey, auditor: &mut Auditor)
     loop {
         let found = ask(connection, sql, &[&uuid(key.pool.0), &number, &after, &PAGE], &types).await?;
         for entry in all(&found, rows::entry).map_err(Fault::Refused)? {
+            if !auditor.reaches(&entry) {
+                return Ok(());
+            }
             after = rows::integer(entry.seq).map_err(Fault::Refused)?;
             auditor.entry(&entry);
         }
         if found.is_empty() {
             return Ok(());
         }
+        told(found.len() as u64);
     }
 }
 
-async fn orders(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fault> {
+/// Reads every order with its entries. Told is how many entries of orders were read.
+async fn orders(
+    connection: &Connection,
+    auditor: &mut Auditor,
+    told: &mut (dyn FnMut(u64) + Send),
+) -> Result<(), Fault> {
+    let mut count = 0_u64;
     let sql = "SELECT * FROM orders WHERE id > $1 ORDER BY id LIMIT $2";
     let of_orders = "SELECT * FROM ledger WHERE order_id = ANY ($1) ORDER BY pool, bucket, seq";
     let mut after = uuid(0);
@@ -82,6 +132,7 @@ async fn orders(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fa
         let Some(last) = ids.last() else { return Ok(()) };
         after = *last;
         let found = ask(connection, of_orders, &[&ids], &[Type::UUID_ARRAY]).await?;
+        count = count.saturating_add(found.len() as u64);
         let mut own: BTreeMap<OrderId, Vec<Entry>> = BTreeMap::new();
         for entry in all(&found, rows::entry).map_err(Fault::Refused)? {
             if let Some(order) = entry.order_id {
@@ -91,6 +142,7 @@ async fn orders(connection: &Connection, auditor: &mut Auditor) -> Result<(), Fa
         for order in &orders {
             auditor.order(order, own.get(&order.id).map_or(&[], Vec::as_slice));
         }
+        told(count);
     }
 }
 

@@ -12,7 +12,7 @@ use holdfast_store::rows::{self, integer};
 use holdfast_store::{
     About, ActFilter, ActRow, EVIDENCE_ENTRIES_MAX, EVIDENCE_RECORDS_MAX, EVIDENCE_SUMMED_MAX, Error,
     Evidence, ExplainOrder, ExplainPool, LedgerFilter, OrderEvidence, Page, PoolEvidence, PoolSum, Told,
-    approvals_of, page_of,
+    approvals_of, events_of, page_of,
 };
 use tokio_postgres::types::Type;
 
@@ -24,7 +24,7 @@ use crate::query::Query;
 use crate::read::{Read, View};
 use crate::row::{all, first, uuid};
 use crate::store::{PostgresStore, beside};
-use crate::{acts, cache, query};
+use crate::{acts, cache, query, sinks};
 
 /// How far each bucket of a pool had come at a time: entries of a bucket are in the order of their times, so it is found
 /// by halving.
@@ -129,8 +129,10 @@ async fn order_evidence(
         Some(home) => cache_of(connection, home).await?,
         None => None,
     };
+    let deliveries = sinks::Deliveries(events_of(&entries.0)).see(connection).await?;
     Ok(Some(OrderEvidence {
         entries,
+        deliveries,
         claims: claims(connection, &order).await?,
         cache,
         cases: page_of(cases, EVIDENCE_RECORDS_MAX),

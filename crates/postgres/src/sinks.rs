@@ -399,7 +399,7 @@ impl View for BacklogOf {
     }
 }
 
-struct Deliveries(Vec<LedgerPosition>);
+pub(crate) struct Deliveries(pub(crate) Vec<LedgerPosition>);
 
 impl View for Deliveries {
     type Output = Vec<DeliveryOf>;

@@ -137,7 +137,16 @@ pub(crate) async fn beside(address: &Address) -> Result<Connection, Error> {
 
 /// Audits a database beside running servers, or without one.
 pub async fn audit(address: &Address) -> Result<Report, Error> {
-    crate::audit::audit(&beside(address).await?).await
+    audit_as_of(address, None, &mut |_, _| ()).await
+}
+
+/// The same, of its ledger as of a time if one is named; tells how far it has come.
+pub async fn audit_as_of(
+    address: &Address,
+    as_of: Option<Timestamp>,
+    progress: &mut (dyn FnMut(u64, u64) + Send),
+) -> Result<Report, Error> {
+    crate::audit::audit(&beside(address).await?, as_of, progress).await
 }
 
 #[async_trait]

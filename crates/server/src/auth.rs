@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_core::command::Via;
@@ -17,6 +17,9 @@ use crate::edge::{RequestId, wrong_method};
 use crate::problem::Problem;
 use crate::roles::{self, Access};
 use crate::scope;
+
+/// The route of the trail.
+const TRAIL: &str = "/v1/audit";
 
 /// Whoever asks, known by a key, or anybody where keys are not wanted.
 #[derive(Debug, Clone)]
@@ -43,6 +46,16 @@ impl Caller {
     pub(crate) fn via(&self) -> Option<Arc<Via>> {
         let (key, request_id) = (Arc::clone(&self.actor), Arc::clone(&self.request_id));
         Some(Arc::new(Via { key, request_id }))
+    }
+
+    /// Whether the trail of what operators did may be seen: by those who may ask for it by itself.
+    pub(crate) fn sees_trail(&self) -> bool {
+        let trail = roles::find(&Method::GET, TRAIL).map(|route| route.access);
+        match (self.role, trail) {
+            (None, _) => true,
+            (Some(role), Some(Access::Roles(allowed))) => allowed.contains(&role),
+            (Some(_), _) => false,
+        }
     }
 
     fn require(&self, roles: &[Role]) -> Result<(), Problem> {

@@ -139,6 +139,8 @@ pub(crate) const ROUTES: &[Route] = &[
     // Whoever may read may also come for events: it moves nothing but his own place.
     route(Method::GET, "/v1/events", READERS, Reach::Named),
     route(Method::POST, "/v1/events/ack", READERS, Reach::Everything),
+    // It tells of the whole authority.
+    route(Method::GET, "/v1/diagnose", READERS, Reach::Everything),
     route(Method::POST, "/v1/bench/constant", BUYERS, Reach::Nothing),
     // Names of all campaigns and their stock stand in it.
     route(Method::GET, "/metrics", READERS, Reach::Everything),

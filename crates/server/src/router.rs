@@ -12,9 +12,9 @@ use crate::auth::authorize;
 use crate::config::Config;
 use crate::edge::{no_route, panicked, surround, wrong_method};
 use crate::routes::{
-    approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
-    feed, health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement,
-    sinks, transfers,
+    approvals, assortment, audit, caches, campaigns, cancellations, cases, diagnose, docs, events, explain,
+    exports, feed, health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations,
+    settlement, sinks, transfers,
 };
 
 /// The server's routes over an engine. [`Config::check`] is the caller's to call.
@@ -36,6 +36,7 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/campaigns/{id}/warm", post(campaigns::warm_campaign))
         .route("/v1/campaigns/{id}/locations", put(assortment::put_locations).get(assortment::get_locations))
         .route("/v1/bundles/{campaign_id}/{sku}", put(assortment::put_bundle).get(assortment::get_bundle))
+        .route("/v1/diagnose", get(diagnose::get_diagnosis))
         .route("/v1/cases", get(cases::list_cases))
         .route("/v1/cases/{id}/resolve", post(cases::resolve_case))
         .route(

@@ -130,7 +130,7 @@ fn check_file(path: &Path) -> Result<(), Error> {
     if let Some(first) = complaints.first() {
         return Err(corrupt(format_args!("{}: {first}", path.display())));
     }
-    let report = audit::audit(&db)?;
+    let report = audit::audit(&db, None, &mut |_, _| ())?;
     match report.breaches.first() {
         None => Ok(()),
         Some(breach) => Err(corrupt(format_args!(
@@ -224,7 +224,7 @@ fn copy_pages(
 }
 
 /// Closes a file so that nothing of it is in a log beside it.
-fn close(connection: Connection) -> Result<(), Error> {
+pub(crate) fn close(connection: Connection) -> Result<(), Error> {
     let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0)).store()?;
     if mode != "delete" {
         return Err(Error::Unavailable(format!("the copy kept its journal mode {mode:?}")));
@@ -251,13 +251,13 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// A file in the making, under a name of its own. It goes away unless it is put in place.
-struct Part {
-    path: PathBuf,
+pub(crate) struct Part {
+    pub(crate) path: PathBuf,
     target: PathBuf,
 }
 
 impl Part {
-    fn beside(target: &Path) -> Result<Self, Error> {
+    pub(crate) fn beside(target: &Path) -> Result<Self, Error> {
         refuse_existing(target)?;
         let path = with_suffix(target, &format!(".{}.part", std::process::id()));
         // It holds what customers bought: for its owner only.
@@ -267,7 +267,7 @@ impl Part {
     }
 
     /// Flushes it and gives it its name, if that is still free. Its size.
-    fn place(self) -> Result<u64, Error> {
+    pub(crate) fn place(self) -> Result<u64, Error> {
         let file = File::open(&self.path).map_err(|error| unavailable(&self.path, error))?;
         file.sync_all().map_err(|error| unavailable(&self.path, error))?;
         let bytes = file.metadata().map_err(|error| unavailable(&self.path, error))?.len();

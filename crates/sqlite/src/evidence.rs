@@ -12,7 +12,7 @@ use holdfast_store::rows::{self, integer};
 use holdfast_store::{
     About, ActFilter, EVIDENCE_ENTRIES_MAX, EVIDENCE_RECORDS_MAX, EVIDENCE_SUMMED_MAX, Error, Evidence,
     ExplainOrder, ExplainPool, LedgerFilter, OrderEvidence, Page, PoolEvidence, PoolSum, Told, approvals_of,
-    page_of,
+    events_of, page_of,
 };
 use rusqlite::{Connection, params};
 
@@ -20,7 +20,7 @@ use crate::codec::bytes;
 use crate::error::Driver;
 use crate::load::{many, one};
 use crate::store::{SqliteStore, beside};
-use crate::{acts, cache, query};
+use crate::{acts, cache, query, sinks};
 
 /// How far each bucket of a pool had come at a time: entries of a bucket are in the order of their times, so it is found
 /// by halving.
@@ -92,8 +92,10 @@ fn order_evidence(db: &Connection, order: &ExplainOrder) -> Result<Option<OrderE
     let sql = "SELECT * FROM approval WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
     let (from, to) = approvals_of(order.id);
     let approvals = many(db, sql, params![from, to, records], rows::approval)?;
+    let deliveries = sinks::deliveries(db, &events_of(&entries.0))?;
     Ok(Some(OrderEvidence {
         entries,
+        deliveries,
         claims: claims(db, &order)?,
         cache: order.home.map(|home| cache::find(db, home)).transpose()?.flatten(),
         cases: page_of(cases, EVIDENCE_RECORDS_MAX),

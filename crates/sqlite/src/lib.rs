@@ -5,6 +5,7 @@ mod acts;
 mod ahead;
 mod apply;
 mod approvals;
+mod archive;
 mod audit;
 mod backup;
 mod bare;
@@ -33,12 +34,13 @@ mod store;
 mod transit;
 mod writer;
 
+pub use archive::{Archive, Archived, ArchivedTable, archive_file};
 pub use backup::{Check, Contents, Copied, Restore, backup_file, restore_file};
 pub use bare::BareTables;
 pub use evidence::{explain_order_file, explain_pool_file};
 pub use examine::{Examined, examine_file, files_of, sqlite_version};
 pub use fill::fill_file;
-pub use store::{Options, SqliteStore, audit_file};
+pub use store::{Options, SqliteStore, audit_file, audit_file_as_of};
 pub use transit::{Source, View};
 
 /// The version of the SQLite library inside.

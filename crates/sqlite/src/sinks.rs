@@ -275,7 +275,7 @@ fn backlog(db: &Connection, name: &SinkName) -> Result<Backlog, Error> {
     Ok(told)
 }
 
-fn deliveries(db: &Connection, positions: &[LedgerPosition]) -> Result<Vec<DeliveryOf>, Error> {
+pub(crate) fn deliveries(db: &Connection, positions: &[LedgerPosition]) -> Result<Vec<DeliveryOf>, Error> {
     let sql = format!(
         "SELECT sink.name AS sink, ledger.pool, ledger.bucket, ledger.seq, ledger.at, place.seq AS reached, \
          {FROM} AS from_at, dead_letter.state AS dead_state, dead_letter.attempts, dead_letter.why \

@@ -33,7 +33,8 @@ use crate::lock::{self, ServerLock};
 use crate::reader::{self, Readers};
 use crate::writer::Writer;
 use crate::{
-    acts, ahead, approvals, audit, cache, campaign, cases, catalog, keys, migrate, query, queue, settlement,
+    acts, ahead, approvals, archive, audit, cache, campaign, cases, catalog, keys, migrate, query, queue,
+    settlement,
 };
 
 /// Below this version a write-ahead log may be reset while it is read, and the database corrupted.
@@ -77,6 +78,7 @@ impl SqliteStore {
         let lock = lock::take(path)?;
         let mut connection = connect(path, 0)?;
         check_whole(&connection)?;
+        archive::refuse(&connection)?;
         migrate::run(&mut connection)?;
         begin_start(&connection, options.incarnation)?;
         queue::end_leases(&connection)?;
@@ -159,7 +161,16 @@ pub(crate) fn beside(path: &Path) -> Result<Connection, Error> {
 
 /// Audits a database file beside a running server, or without one.
 pub fn audit_file(path: &Path) -> Result<Report, Error> {
-    audit::audit(&beside(path)?)
+    audit_file_as_of(path, None, &mut |_, _| ())
+}
+
+/// The same, of its ledger as of a time if one is named; tells how far it has come.
+pub fn audit_file_as_of(
+    path: &Path,
+    as_of: Option<Timestamp>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report, Error> {
+    audit::audit(&beside(path)?, as_of, progress)
 }
 
 #[async_trait]

@@ -52,25 +52,43 @@ impl View<'_> {
         &self,
         table: &str,
         columns: &[String],
-        mut each: impl FnMut(&[Cell]) -> Result<(), Error>,
+        each: impl FnMut(&[Cell]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let quoted: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
-        let sql = format!("SELECT {} FROM {}", quoted.join(", "), self::quoted(table));
-        let mut statement = self.transaction.prepare(&sql).store()?;
-        let mut rows = statement.query([]).store()?;
-        let mut cells = Vec::with_capacity(columns.len());
-        while let Some(row) = rows.next().store()? {
-            cells.clear();
-            for column in 0..columns.len() {
-                cells.push(cell(row.get_ref(column).store()?)?);
-            }
-            each(&cells)?;
-        }
-        Ok(())
+        rows_of(&self.transaction, table, columns, None, each)
     }
 }
 
-fn quoted(name: &str) -> String {
+/// Gives the rows of a table, all or those of a condition with its one parameter.
+pub(crate) fn rows_of(
+    db: &Connection,
+    table: &str,
+    columns: &[String],
+    of: Option<(&str, &str)>,
+    mut each: impl FnMut(&[Cell]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
+    let mut sql = format!("SELECT {} FROM {}", names.join(", "), quoted(table));
+    if let Some((condition, _)) = of {
+        sql.push_str(&format!(" WHERE {condition}"));
+    }
+    let mut statement = db.prepare(&sql).store()?;
+    let mut rows = match of {
+        Some((_, value)) => statement.query([value]),
+        None => statement.query([]),
+    }
+    .store()?;
+    let mut cells = Vec::with_capacity(columns.len());
+    while let Some(row) = rows.next().store()? {
+        cells.clear();
+        for column in 0..columns.len() {
+            cells.push(cell(row.get_ref(column).store()?)?);
+        }
+        each(&cells)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 

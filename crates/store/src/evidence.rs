@@ -19,7 +19,8 @@ use holdfast_core::time::Timestamp;
 
 use crate::acts::ActRow;
 use crate::error::Error;
-use crate::read::PoolRow;
+use crate::read::{LedgerPosition, PoolRow};
+use crate::sinks::DeliveryOf;
 
 /// Most ledger entries that are told, over all buckets concerned.
 pub const EVIDENCE_ENTRIES_MAX: usize = 500;
@@ -84,6 +85,8 @@ pub struct OrderEvidence {
     pub claims: Vec<PaymentClaim>,
     /// The cache of its home bucket.
     pub cache: Option<CacheBucket>,
+    /// What became of its events at every sink.
+    pub deliveries: Vec<DeliveryOf>,
     /// Cases about it.
     pub cases: Told<Case>,
     /// Work on it that needed a second person.
@@ -227,6 +230,13 @@ fn plus(one: Delta, other: Delta) -> Delta {
         held: one.held.saturating_add(other.held),
         sold: one.sold.saturating_add(other.sold),
     }
+}
+
+/// Where the entries stand that carry an order's events: the first [`EVIDENCE_RECORDS_MAX`], since every sink has something to
+/// say of each.
+pub fn events_of(entries: &[Entry]) -> Vec<LedgerPosition> {
+    let events = entries.iter().filter(|entry| entry.order_version.is_some());
+    events.map(|entry| (entry.bucket, entry.seq)).take(EVIDENCE_RECORDS_MAX).collect()
 }
 
 /// Where the keys of requests for a second person about an order begin and end: the sign after a colon is a semicolon.

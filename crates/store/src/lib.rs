@@ -49,7 +49,7 @@ pub use contract::{Balance, Batch, Committed, PutCampaign, Store, SwitchCampaign
 pub use error::Error;
 pub use evidence::{
     ActionSum, BucketSums, EVIDENCE_ENTRIES_MAX, EVIDENCE_RECORDS_MAX, EVIDENCE_SUMMED_MAX, Evidence,
-    ExplainOrder, ExplainPool, OrderEvidence, Owner, PoolEvidence, PoolSum, Told, approvals_of,
+    ExplainOrder, ExplainPool, OrderEvidence, Owner, PoolEvidence, PoolSum, Told, approvals_of, events_of,
 };
 pub use failpoint::Failpoints;
 pub use keys::{
@@ -75,4 +75,4 @@ pub use sinks::{
     SINK_NAME_CHARS_MAX, SINKS_MAX, SinkChange, SinkEffect, SinkHealth, SinkKind, SinkName, SinkPosition,
     SinkRefusal, SinkRow, SinkSecret, SinkSettings, SinkState, SinkStore, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
 };
-pub use transit::{Cell, Digest, OWN_TABLES};
+pub use transit::{CAMPAIGN_TABLES, Cell, Digest, OWN_TABLES};

@@ -7,6 +7,40 @@ use std::hash::Hasher;
 pub const OWN_TABLES: &[&str] =
     &["authority", "schema_rule", "lease", "migration_lock", "refinery_schema_history"];
 
+/// Tables in which a campaign has rows, those that others refer to first, and which rows those are, by its id as the one
+/// parameter.
+pub const CAMPAIGN_TABLES: &[(&str, &str)] = &[
+    ("campaign", "id = $1"),
+    ("pool", "campaign_id = $1"),
+    ("bucket", "pool IN (SELECT id FROM pool WHERE campaign_id = $1)"),
+    ("cache_bucket", "pool IN (SELECT id FROM pool WHERE campaign_id = $1)"),
+    ("orders", "campaign_id = $1"),
+    ("ledger", "pool IN (SELECT id FROM pool WHERE campaign_id = $1)"),
+    ("payment", "order_id IN (SELECT id FROM orders WHERE campaign_id = $1)"),
+    ("payment_claim", "order_id IN (SELECT id FROM orders WHERE campaign_id = $1)"),
+    ("account_usage", "campaign_id = $1"),
+    ("key_usage", "campaign_id = $1"),
+    ("adjustment", "pool IN (SELECT id FROM pool WHERE campaign_id = $1)"),
+    (
+        "transfer",
+        "(from_pool IN (SELECT id FROM pool WHERE campaign_id = $1) \
+         OR to_pool IN (SELECT id FROM pool WHERE campaign_id = $1))",
+    ),
+    ("stock_import", "campaign_id = $1"),
+    ("approval", "campaign_id = $1"),
+    ("operator_action", "campaign_id = $1"),
+    (
+        "discrepancy",
+        "(order_id IN (SELECT id FROM orders WHERE campaign_id = $1) \
+         OR pool IN (SELECT id FROM pool WHERE campaign_id = $1))",
+    ),
+    (
+        "cases",
+        "(order_id IN (SELECT id FROM orders WHERE campaign_id = $1) \
+         OR pool IN (SELECT id FROM pool WHERE campaign_id = $1))",
+    ),
+];
+
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell {
@@ -42,6 +76,23 @@ impl Digest {
         self.sum = self.sum.wrapping_add(hash);
     }
 
+    /// Adds a row by its values.
+    pub fn add_cells(&mut self, cells: &[Cell]) {
+        let mut row = Vec::new();
+        for cell in cells {
+            let (kind, bytes): (u8, &[u8]) = match cell {
+                Cell::Null => (0, &[]),
+                Cell::Integer(number) => (1, &number.to_be_bytes()),
+                Cell::Text(text) => (2, text.as_bytes()),
+                Cell::Bytes(bytes) => (3, bytes),
+            };
+            row.push(kind);
+            row.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+            row.extend_from_slice(bytes);
+        }
+        self.add(&row);
+    }
+
     /// The digest as text.
     pub fn text(&self) -> String {
         format!("{:032x}", self.sum)
@@ -56,6 +107,20 @@ mod tests {
         let mut digest = Digest::default();
         rows.iter().for_each(|row| digest.add(row));
         digest
+    }
+
+    #[test]
+    fn values_do_not_run_into_one_another() {
+        let of = |cells: &[Cell]| {
+            let mut digest = Digest::default();
+            digest.add_cells(cells);
+            digest
+        };
+        let text = |text: &str| Cell::Text(text.into());
+        assert_eq!(of(&[text("a"), Cell::Integer(1)]), of(&[text("a"), Cell::Integer(1)]));
+        assert_ne!(of(&[text("ab"), text("c")]), of(&[text("a"), text("bc")]));
+        assert_ne!(of(&[Cell::Null]), of(&[text("")]));
+        assert_ne!(of(&[Cell::Bytes(b"a".to_vec())]), of(&[text("a")]));
     }
 
     #[test]

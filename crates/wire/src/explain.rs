@@ -61,6 +61,26 @@ pub struct OrderUnitsView {
     pub given_back: i64,
 }
 
+/// What became of an order's event at a sink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DeliveryView {
+    /// The sink.
+    pub sink: String,
+    /// The event's ledger entry.
+    pub position: PositionView,
+    /// `delivered` (or of a kind that the sink does not want), `waiting`, `parked`, or `before` the time from which the
+    /// sink is told.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub state: Word,
+    /// How often a parked one was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// What the receiver said at last of a parked one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
 /// The chain of evidence of an order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -74,6 +94,8 @@ pub struct OrderExplanationView {
     pub units: Vec<OrderUnitsView>,
     /// What happened, in time order.
     pub timeline: Vec<StepView>,
+    /// What became of its events at every sink: of the first 100.
+    pub deliveries: Vec<DeliveryView>,
     /// Its ledger entries, in time order.
     pub ledger: Vec<LedgerEntryView>,
     /// Of what there is more than is told: `ledger`, `cases`, `approvals`, `acts`.

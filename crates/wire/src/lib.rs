@@ -13,6 +13,7 @@ mod campaign;
 mod case;
 mod cell;
 mod code;
+mod diagnosis;
 mod event;
 mod explain;
 mod import;
@@ -39,9 +40,10 @@ pub use campaign::{CampaignView, CloseRequest, PolicyView, TotalsView, WarmView}
 pub use case::{CaseView, ResolutionView, ResolveCaseRequest};
 pub use cell::{neutral_cell, plain_cell};
 pub use code::{Code, ParseCodeError};
+pub use diagnosis::{DiagnosisView, FigureView, FindingView, OnsetView};
 pub use event::{AckRequest, AckView, EventDataView, EventView, EventsView};
 pub use explain::{
-    ActionSumView, BucketExplanationView, OrderExplanationView, OrderUnitsView, OwnerView,
+    ActionSumView, BucketExplanationView, DeliveryView, OrderExplanationView, OrderUnitsView, OwnerView,
     PoolExplanationView, PositionView, StepView,
 };
 pub use import::{ImportLineView, ImportView};

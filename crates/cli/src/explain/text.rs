@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use holdfast_wire::{
-    BucketExplanationView, LineView, OrderExplanationView, OrderUnitsView, PoolExplanationView, StepView,
-    Word,
+    BucketExplanationView, DeliveryView, LineView, OrderExplanationView, OrderUnitsView, PoolExplanationView,
+    StepView, Word,
 };
 
 /// The chain of an order.
@@ -45,6 +45,14 @@ pub(super) fn order(explanation: &OrderExplanationView) -> Result<String> {
         writeln!(out, "  pool {pool_id} bucket {bucket}: held {held}, sold {sold}, given back {given_back}")?;
     }
     write_steps(&mut out, &explanation.timeline, &explanation.left_off)?;
+    for delivery in &explanation.deliveries {
+        let DeliveryView { sink, position, state, attempts, why } = delivery;
+        write!(out, "  sink {sink}: bucket {} #{} {state}", position.bucket, position.seq)?;
+        if let (Some(attempts), Some(why)) = (attempts, why) {
+            write!(out, " after {attempts} attempts: {why}")?;
+        }
+        writeln!(out)?;
+    }
     Ok(out)
 }
 
@@ -157,6 +165,7 @@ mod tests {
             "timeline":[{"at":"T1","kind":"request","text":"placed: 2 × cup","actor":"ann"},
             {"at":"T2","kind":"ledger","text":"place held +2","position":{"pool_id":"p1","bucket":0,"seq":2}},
             {"at":"T3","kind":"act","text":"extend","actor":"bob","request_id":"r1"}],
+            "deliveries":[{"sink":"erp","position":{"pool_id":"p1","bucket":0,"seq":2},"state":"parked","attempts":5,"why":"no"}],
             "ledger":[],"left_off":["acts"]}"#;
         let expected = "\
 order A-1 is sold (retaken)
@@ -174,6 +183,7 @@ what happened
   T2 ledger    place held +2 [pool p1 bucket 0 #2]
   T3 act       extend by bob, request r1
 there is more than is told of: acts
+  sink erp: bucket 0 #2 parked after 5 attempts: no
 ";
         assert_eq!(order(&serde_json::from_str(explanation).unwrap()).unwrap(), expected);
     }

@@ -21,6 +21,7 @@ mod care;
 mod command_line;
 mod crash;
 mod demo;
+mod diagnosing;
 mod disk;
 mod edges;
 mod follow;

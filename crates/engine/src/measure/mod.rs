@@ -3,6 +3,7 @@
 //! a counter that moved between the shown and the summed would seem to run backwards.
 
 mod busiest;
+mod counts;
 mod samples;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use holdfast_store::{CaseFilter, Error, OpenEnds, Page};
 use tokio::time::MissedTickBehavior;
 
 pub(crate) use busiest::{Busiest, Busy};
+pub use counts::Counts;
 pub(crate) use samples::Samples;
 pub use samples::{Sample, Times};
 

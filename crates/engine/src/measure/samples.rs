@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdfast_core::time::Timestamp;
-use holdfast_metrics::{Class, NodeMetrics, Seen, StoreMetrics, Use};
+use holdfast_metrics::{CacheMetrics, Class, NodeMetrics, Seen, StoreMetrics, Use};
 use tokio::time::MissedTickBehavior;
 
+use super::counts::Counts;
 use crate::engine::Engine;
 
 /// Samples that are kept: half an hour.
@@ -34,24 +35,16 @@ impl Times {
 }
 
 /// One second of a node.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
     /// When it ended.
     pub at: Timestamp,
     /// How long it was: a busy machine is late.
     pub span: Duration,
+    /// How often things happened.
+    pub counts: Counts,
     /// Places that were answered, and how long they took.
     pub placing: Times,
-    /// New orders among them.
-    pub placed: u64,
-    /// Commands that were known already.
-    pub repeats: u64,
-    /// Refusals of any code.
-    pub refused: u64,
-    /// Requests that a bound turned away.
-    pub overloads: u64,
-    /// Commands that the engine could not answer.
-    pub failed: u64,
     /// Lanes with work, at the end.
     pub lanes: usize,
     /// Commands that wait in lanes, at the end: placing and settling.
@@ -60,6 +53,8 @@ pub struct Sample {
     pub lane_age_ms: [f64; 2],
     /// Orders that wait in queues, at the end, as far as this node knows them.
     pub queue_depth: usize,
+    /// How long the oldest of them waits, in milliseconds.
+    pub queue_age_ms: f64,
     /// How long placing commands waited in their lane.
     pub lane_wait: Times,
     /// How long batches waited for their locks.
@@ -76,12 +71,12 @@ pub struct Sample {
     pub connections_executing: [i64; 2],
     /// Work that waits for a connection, at the end: write and read.
     pub connections_waiting: [i64; 2],
-    /// Conflicts between transactions.
-    pub conflicts: u64,
-    /// Batches that were tried again.
-    pub retries: u64,
-    /// Commits whose outcome is unknown.
-    pub commits_unknown: u64,
+    /// Orders that caches accepted and that have not landed, at the end, of the buckets that this node keeps.
+    pub cache_backlog: i64,
+    /// From the acceptance by a cache to the landing.
+    pub landing_lag: Times,
+    /// The share of their holds that payments used, that of the latest 1 in 20: 1 is the end.
+    pub confirm_share_p95: f64,
 }
 
 /// The samples of the last half hour.
@@ -111,12 +106,13 @@ pub(crate) struct Marks {
     lock_hold: Seen,
     commit: Seen,
     batch_commands: Seen,
-    counts: [u64; 8],
+    landing_lag: Seen,
+    confirm_share: Seen,
+    counts: Counts,
 }
 
 impl Marks {
-    fn now(node: &NodeMetrics, store: &StoreMetrics) -> Self {
-        let conflicts = store.conflicts.iter().map(|(_, count)| count.get()).sum();
+    fn now(node: &NodeMetrics, store: &StoreMetrics, cache: &CacheMetrics) -> Self {
         Self {
             at: Instant::now(),
             place: node.place.seen(),
@@ -125,16 +121,9 @@ impl Marks {
             lock_hold: store.lock_hold.seen(),
             commit: store.commit.seen(),
             batch_commands: store.batch_commands.seen(),
-            counts: [
-                node.placed.iter().map(|(_, count)| count.get()).sum(),
-                node.repeats.get(),
-                node.refused.iter().map(|(_, count)| count.get()).sum(),
-                node.overloads.iter().map(|(_, count)| count.get()).sum(),
-                node.failed.iter().map(|(_, count)| count.get()).sum(),
-                conflicts,
-                node.retries.get(),
-                store.commits_unknown.get(),
-            ],
+            landing_lag: cache.landing_lag.seen(),
+            confirm_share: node.confirm_share.seen(),
+            counts: Counts::now(node, store, cache),
         }
     }
 }
@@ -158,35 +147,28 @@ impl Engine {
     }
 
     pub(crate) fn mark(&self) -> Marks {
-        Marks::now(&self.shared.metrics, self.store().metrics())
+        Marks::now(&self.shared.metrics, self.store().metrics(), &self.shared.caches.metrics)
     }
 
     /// Keeps a sample of what came since the marks; the marks for the next one.
     pub(crate) fn sample(&self, before: &Marks) -> Marks {
-        let (node, store) = (&*self.shared.metrics, self.store().metrics());
-        let marks = Marks::now(node, store);
-        let mut since = before.counts;
-        for (count, now) in since.iter_mut().zip(marks.counts) {
-            *count = now.saturating_sub(*count);
-        }
-        let [placed, repeats, refused, overloads, failed, conflicts, retries, commits_unknown] = since;
-        let lanes = self.shared.lanes.seen();
+        let store = self.store().metrics();
+        let marks = self.mark();
+        let (lanes, queues) = (self.shared.lanes.seen(), self.shared.queues.seen());
         let both = |gauges: &holdfast_metrics::By<Use, holdfast_metrics::Gauge>| {
             [gauges.of(Use::Write).get(), gauges.of(Use::Read).get()]
         };
+        let now = self.store().now();
         self.shared.measures.samples.keep(Sample {
-            at: self.store().now(),
+            at: now,
             span: marks.at.duration_since(before.at),
+            counts: marks.counts.since(before.counts),
             placing: Times::of(&marks.place.since(&before.place)),
-            placed,
-            repeats,
-            refused,
-            overloads,
-            failed,
             lanes: lanes.alive,
             lane_depth: lanes.depth,
             lane_age_ms: lanes.oldest.map(|age| age.as_secs_f64() * 1e3),
-            queue_depth: self.shared.queues.seen().depth,
+            queue_depth: queues.depth,
+            queue_age_ms: queues.oldest.map_or(0.0, |taken_in| super::seconds_between(taken_in, now) * 1e3),
             lane_wait: Times::of(&marks.lane_wait.since(&before.lane_wait)),
             lock_wait: Times::of(&marks.lock_wait.since(&before.lock_wait)),
             lock_hold: Times::of(&marks.lock_hold.since(&before.lock_hold)),
@@ -195,9 +177,9 @@ impl Engine {
             transactions_waiting: store.transactions_waiting.get(),
             connections_executing: both(&store.connections_executing),
             connections_waiting: both(&store.connections_waiting),
-            conflicts,
-            retries,
-            commits_unknown,
+            cache_backlog: self.shared.caches.metrics.backlog.get(),
+            landing_lag: Times::of(&marks.landing_lag.since(&before.landing_lag)),
+            confirm_share_p95: marks.confirm_share.since(&before.confirm_share).quantile(0.95),
         });
         marks
     }
@@ -210,32 +192,7 @@ mod tests {
     #[test]
     fn only_the_last_half_hour_is_kept() {
         let samples = Samples::default();
-        let sample = |at| Sample {
-            at: Timestamp(at),
-            span: INTERVAL,
-            placing: Times::default(),
-            placed: 0,
-            repeats: 0,
-            refused: 0,
-            overloads: 0,
-            failed: 0,
-            lanes: 0,
-            lane_depth: [0; 2],
-            lane_age_ms: [0.0; 2],
-            queue_depth: 0,
-            lane_wait: Times::default(),
-            lock_wait: Times::default(),
-            lock_hold: Times::default(),
-            commit: Times::default(),
-            batch_commands: 0.0,
-            transactions_waiting: 0,
-            connections_executing: [0; 2],
-            connections_waiting: [0; 2],
-            conflicts: 0,
-            retries: 0,
-            commits_unknown: 0,
-        };
-        (0..2_000).for_each(|at| samples.keep(sample(at)));
+        (0..2_000).for_each(|at| samples.keep(Sample { at: Timestamp(at), ..Sample::default() }));
         let kept = samples.all();
         assert_eq!((kept.len(), kept[0].at, kept[1_799].at), (1_800, Timestamp(200), Timestamp(1_999)));
     }

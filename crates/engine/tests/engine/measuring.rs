@@ -130,7 +130,7 @@ async fn a_sample_is_kept_each_second() {
         }
     }
     assert!(samples.len() >= 3, "{samples:?}");
-    assert!(samples.iter().map(|sample| sample.placed).sum::<u64>() >= 2, "{samples:?}");
+    assert!(samples.iter().map(|sample| sample.counts.placed).sum::<u64>() >= 2, "{samples:?}");
     assert!(samples.iter().all(|sample| sample.lane_depth == [0, 0] && sample.lanes == 0));
     assert!(samples.iter().any(|sample| sample.placing.count > 0 && sample.batch_commands == 1.0));
 }

@@ -8,8 +8,8 @@ use holdfast_core::order::{Order, Payment, State};
 use holdfast_core::snapshot::PaymentClaim;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
-use holdfast_store::OrderEvidence;
-use holdfast_wire::{OrderExplanationView, OrderUnitsView, StepView};
+use holdfast_store::{DeliveryOf, DeliveryState, OrderEvidence};
+use holdfast_wire::{DeliveryView, OrderExplanationView, OrderUnitsView, PositionView, StepView};
 
 use super::left_off;
 use super::steps::{Steps, step};
@@ -45,7 +45,7 @@ impl CameBy {
 
 /// An order with everything that is known of it.
 pub fn order(evidence: &OrderEvidence) -> OrderExplanationView {
-    let OrderEvidence { order, entries, claims, cache, cases, approvals, acts } = evidence;
+    let OrderEvidence { order, entries, claims, cache, deliveries, cases, approvals, acts } = evidence;
     let mut ledger: Vec<&Entry> = entries.0.iter().collect();
     ledger.sort_by_key(|entry| (entry.at, entry.bucket, entry.seq));
     let came_by = CameBy::of(order, &entries.0);
@@ -79,6 +79,7 @@ pub fn order(evidence: &OrderEvidence) -> OrderExplanationView {
         came_by: came_by.word().into(),
         units: units(&entries.0),
         timeline: steps.finish(),
+        deliveries: deliveries.iter().map(delivery).collect(),
         ledger: ledger.into_iter().map(view::entry).collect(),
         left_off: left_off([
             ("ledger", entries.1),
@@ -101,6 +102,7 @@ pub(crate) fn waiting(order: &Order) -> OrderExplanationView {
         came_by: "cache".into(),
         units: Vec::new(),
         timeline: steps.finish(),
+        deliveries: Vec::new(),
         ledger: Vec::new(),
         left_off: Vec::new(),
     }
@@ -155,6 +157,23 @@ fn told(steps: &mut Steps, order: &Order, payment: &Payment, claims: &[PaymentCl
     }
     let actor = Some(notice.provider.to_string());
     steps.add(payment.received_at, StepView { actor, ..step("payment", text) });
+}
+
+fn delivery(of: &DeliveryOf) -> DeliveryView {
+    let (bucket, seq) = of.position;
+    let (state, attempts, why) = match &of.state {
+        DeliveryState::Delivered => ("delivered", None, None),
+        DeliveryState::Waiting => ("waiting", None, None),
+        DeliveryState::Parked { attempts, why } => ("parked", Some(*attempts), Some(why.clone())),
+        DeliveryState::Before => ("before", None, None),
+    };
+    DeliveryView {
+        sink: of.sink.as_str().to_owned(),
+        position: PositionView { pool_id: bucket.pool.to_string(), bucket: bucket.number, seq },
+        state: state.into(),
+        attempts,
+        why,
+    }
 }
 
 /// What the order has of each bucket that ever gave it units.

@@ -16,9 +16,9 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi};
 
 use crate::routes::{
-    approvals, assortment, audit, caches, campaigns, cancellations, cases, docs, events, explain, exports,
-    feed, health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations, settlement,
-    sinks, transfers,
+    approvals, assortment, audit, caches, campaigns, cancellations, cases, diagnose, docs, events, explain,
+    exports, feed, health, imports, keys, ledger, metrics, orders, payments, pools, reconciliations,
+    settlement, sinks, transfers,
 };
 
 /// The document as text; it never changes while the process runs.
@@ -129,6 +129,7 @@ pub(crate) fn document() -> Value {
         health::livez,
         health::readyz,
         metrics::get_metrics,
+        diagnose::get_diagnosis,
         docs::get_openapi,
         docs::get_docs,
         docs::get_problem_kind,

@@ -5,12 +5,13 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use holdfast_core::id::{OrderId, PoolId};
 use holdfast_core::time::Timestamp;
-use holdfast_store::{ExplainOrder, ExplainPool};
+use holdfast_store::{ActRow, ExplainOrder, ExplainPool, Told};
 use holdfast_wire::{Code, OrderExplanationView, OrderView, PoolExplanationView};
 
 use super::orders::found;
 use crate::answer::json;
 use crate::app::App;
+use crate::auth::Caller;
 use crate::explain;
 use crate::extract::Named;
 use crate::input::query::Query;
@@ -41,6 +42,7 @@ problems! {
 )]
 pub(crate) async fn explain_order(
     State(app): State<App>,
+    caller: Caller,
     Named(id): Named<OrderId>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -58,7 +60,8 @@ pub(crate) async fn explain_order(
             return json(StatusCode::OK, &OrderExplanationView { order, ..view });
         }
     }
-    let evidence = evidence.ok_or_else(|| Problem::not_found("there is no such order"))?;
+    let mut evidence = evidence.ok_or_else(|| Problem::not_found("there is no such order"))?;
+    keep_trail(&caller, &mut evidence.acts);
     let order: OrderView = view::standing_order(app.engine(), &evidence.order).await;
     json(StatusCode::OK, &OrderExplanationView { order, ..explain::order(&evidence) })
 }
@@ -73,6 +76,7 @@ pub(crate) async fn explain_order(
 )]
 pub(crate) async fn explain_pool(
     State(app): State<App>,
+    caller: Caller,
     Named(pool): Named<PoolId>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -87,7 +91,16 @@ pub(crate) async fn explain_pool(
     let of = query.finish(Some(of))?;
     let at = of.at;
     let evidence = app.store().pool_evidence(of).await?;
-    let evidence =
+    let mut evidence =
         evidence.ok_or_else(|| Problem::not_found("there is no such pool, or no such bucket of it"))?;
+    keep_trail(&caller, &mut evidence.acts);
     json(StatusCode::OK, &explain::pool(&evidence, at))
+}
+
+/// Whoever may not see the trail is told that there is one.
+fn keep_trail(caller: &Caller, acts: &mut Told<ActRow>) {
+    if !caller.sees_trail() {
+        let (told, more) = std::mem::take(acts);
+        acts.1 = more || !told.is_empty();
+    }
 }

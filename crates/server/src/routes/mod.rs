@@ -7,6 +7,7 @@ pub(crate) mod caches;
 pub(crate) mod campaigns;
 pub(crate) mod cancellations;
 pub(crate) mod cases;
+pub(crate) mod diagnose;
 pub(crate) mod docs;
 pub(crate) mod events;
 pub(crate) mod explain;

@@ -77,7 +77,7 @@ impl Fixture {
 }
 
 /// A key that the node has not read yet: it must not wait for its copy to grow old.
-async fn key(engine: &Engine, role: Role, scope: Scope, expires_at: Option<Timestamp>) -> NewKey {
+pub(super) async fn key(engine: &Engine, role: Role, scope: Scope, expires_at: Option<Timestamp>) -> NewKey {
     let new = NewKey::random().expect("randomness");
     let create = CreateKey {
         id: new.id.clone(),

@@ -3,6 +3,7 @@
 
 mod books;
 mod edges;
+mod explaining;
 mod flow;
 mod follow;
 mod keys;

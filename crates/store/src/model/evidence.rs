@@ -12,7 +12,7 @@ use crate::acts::{About, ActFilter, ActRow};
 use crate::error::Error;
 use crate::evidence::{
     ActionSum, EVIDENCE_ENTRIES_MAX, EVIDENCE_RECORDS_MAX, Evidence, ExplainOrder, ExplainPool,
-    OrderEvidence, Owner, PoolEvidence, PoolSum, Told, approvals_of,
+    OrderEvidence, Owner, PoolEvidence, PoolSum, Told, approvals_of, events_of,
 };
 use crate::read::{Page, page_of};
 
@@ -52,8 +52,12 @@ impl Rows {
         let (from, to) = approvals_of(id);
         let is_its = |key: &str| from.as_str() <= key && key < to.as_str();
         let approvals = self.approvals.iter().filter(|(key, _)| is_its(key.as_str())).map(|(_, found)| found);
+        let own: Vec<Entry> = own.collect();
+        let events = events_of(&own);
+        let deliveries = events.into_iter().flat_map(|position| self.deliveries_of(position)).collect();
         Some(OrderEvidence {
-            entries: page_of(own.collect(), EVIDENCE_ENTRIES_MAX),
+            deliveries,
+            entries: page_of(own, EVIDENCE_ENTRIES_MAX),
             claims,
             cache: order.home.and_then(|home| self.caches.get(&home).cloned()),
             cases: page_of(self.own.about(|case| case.order == Some(id)), EVIDENCE_RECORDS_MAX),

@@ -177,6 +177,10 @@ impl Rows {
         }
     }
 
+    pub(super) fn deliveries_of(&self, position: LedgerPosition) -> Vec<DeliveryOf> {
+        self.sinks.0.values().filter_map(|known| self.delivery(known, position)).collect()
+    }
+
     fn delivery(&self, known: &Known, position: LedgerPosition) -> Option<DeliveryOf> {
         let entry = self.ledger.get(&position)?;
         let place = known.places.get(&position.0);
@@ -269,7 +273,7 @@ impl SinkStore for ModelStore {
         let rows = self.rows();
         let mut found = Vec::new();
         for position in positions {
-            found.extend(rows.sinks.0.values().filter_map(|known| rows.delivery(known, position)));
+            found.extend(rows.deliveries_of(position));
         }
         Ok(found)
     }

@@ -1,6 +1,7 @@
 //! Faults that users of other systems met, tried on this one. The numbers are those of the collection of field faults;
 //! whatever is tried, the audit at the end of each test must find every unit.
 
+mod archiving;
 mod arrivals;
 mod closing;
 mod expiry;
@@ -17,6 +18,7 @@ mod process;
 mod queued;
 mod restock;
 mod site;
+mod verifying;
 mod zones;
 
 use std::time::Instant;
