@@ -52,6 +52,8 @@ struct Verdict {
     orders: BTreeMap<&'static str, u64>,
     ledger_entries: u64,
     payments: u64,
+    /// How many entries repair something: they show for ever.
+    repairs: u64,
     breaches: Vec<BreachVerdict>,
 }
 
@@ -122,6 +124,7 @@ impl From<Report> for Verdict {
             orders: report.orders.clone(),
             ledger_entries: report.entries,
             payments: report.payments,
+            repairs: report.repairs,
             breaches: report
                 .breaches
                 .iter()
@@ -200,6 +203,9 @@ fn text(verdict: &Verdict) -> Result<String> {
         "orders: {orders}; {} ledger entries, {} payment notices",
         verdict.ledger_entries, verdict.payments
     )?;
+    if verdict.repairs > 0 {
+        writeln!(out, "{} repairs, which show for ever", verdict.repairs)?;
+    }
     for breach in &verdict.breaches {
         writeln!(
             out,

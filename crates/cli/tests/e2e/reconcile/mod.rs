@@ -5,12 +5,16 @@ mod clean;
 mod faults;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_testkit::Database;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::{History, Http, Load, Server, Start, wait_until};
+use crate::support::{History, Http, Load, Server, Start, wait_within};
+
+/// How long a run may take while they are at work, on a busy machine.
+const RUN: Duration = Duration::from_secs(120);
 
 /// Clients at work beside.
 const CLIENTS: usize = 6;
@@ -107,7 +111,7 @@ impl Http {
         assert_eq!(asked.status, 201, "{asked:?}");
         assert_eq!((&asked.body["state"], &asked.body["scope"]), (&json!("running"), &json!(scope)));
         let path = format!("/v1/reconciliations/{}", asked.text("id"));
-        let run = wait_until("the end of a run", async || {
+        let run = wait_within(RUN, "the end of a run", async || {
             let run = self.get(&path).await.body;
             (run["state"] != "running").then_some(run)
         });

@@ -24,13 +24,22 @@ use serde_json::{Value, json};
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Waits until something is so. It looks again and again at what is, and never assumes when it will be.
-pub(crate) async fn wait_until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn wait_until<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+    wait_within(DEADLINE, what, look).await
+}
+
+/// The same of what takes longer: work that gives way to whoever buys meanwhile.
+pub(crate) async fn wait_within<T>(
+    most: Duration,
+    what: &str,
+    mut look: impl AsyncFnMut() -> Option<T>,
+) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look().await {
             return found;
         }
-        assert!(start.elapsed() < DEADLINE, "{what} did not come in {DEADLINE:?}");
+        assert!(start.elapsed() < most, "{what} did not come in {most:?}");
         pause().await;
     }
 }
