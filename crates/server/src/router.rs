@@ -70,12 +70,7 @@ pub fn router(engine: Engine, config: &Config) -> Router {
         .route("/v1/keys", post(keys::create_key).get(keys::list_keys))
         .route("/v1/keys/{id}", delete(keys::revoke_key))
         .route("/v1/audit", get(audit::list_acts))
-        .route("/v1/approvals", get(approvals::list_approvals))
-        .route("/v1/approvals/{id}", get(approvals::get_approval))
-        .route("/v1/approvals/{id}/approve", post(approvals::approve))
-        .route("/v1/approvals/{id}/reject", post(approvals::reject))
-        .route("/v1/adjustments/{id}/approve", post(approvals::approve_adjustment))
-        .route("/v1/adjustments/{id}/reject", post(approvals::reject_adjustment))
+        .merge(second_person())
         .route("/v1/imports/stock", post(imports::import_stock))
         .route_layer(from_fn(require_json))
         .merge(other_than_json());
@@ -88,6 +83,17 @@ pub fn router(engine: Engine, config: &Config) -> Router {
     let routes = if config.constant_answer { routes.merge(yardstick()) } else { routes };
     // The outermost of the routes' own layers: who may ask is settled before anything else.
     with_edges(routes.route_layer(from_fn_with_state(app.clone(), authorize)), app)
+}
+
+/// Work that waits for a second person.
+fn second_person() -> Router<App> {
+    Router::new()
+        .route("/v1/approvals", get(approvals::list_approvals))
+        .route("/v1/approvals/{id}", get(approvals::get_approval))
+        .route("/v1/approvals/{id}/approve", post(approvals::approve))
+        .route("/v1/approvals/{id}/reject", post(approvals::reject))
+        .route("/v1/adjustments/{id}/approve", post(approvals::approve_adjustment))
+        .route("/v1/adjustments/{id}/reject", post(approvals::reject_adjustment))
 }
 
 /// Where order events are delivered, and the feed of those who come for them.

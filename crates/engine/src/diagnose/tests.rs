@@ -69,10 +69,12 @@ fn figure(finding: &Finding, name: &str) -> (f64, Option<f64>) {
     (figure.value, figure.usual)
 }
 
-/// Each line is a second as it is in trouble, how many of them, and what is found.
+/// A second as it is in trouble, and what is found of many of them.
+type Trouble = (&'static str, Sample, &'static [Kind]);
+
 #[test]
-fn each_trouble_is_told_apart() {
-    let table: Vec<(&str, Sample, &[Kind])> = vec![
+fn each_trouble_of_the_authority_is_told_apart() {
+    told_apart(vec![
         ("ordinary", ordinary(), &[]),
         (
             "a row held from outside: nothing is locked, and lanes stand",
@@ -118,6 +120,12 @@ fn each_trouble_is_told_apart() {
             Sample { connections_executing: [1, 4], connections_waiting: [0, 9], ..ordinary() },
             &[Kind::ConnectionsExhausted],
         ),
+    ]);
+}
+
+#[test]
+fn each_trouble_at_the_entry_and_behind_it_is_told_apart() {
+    told_apart(vec![
         (
             "more than lanes take",
             Sample {
@@ -169,7 +177,10 @@ fn each_trouble_is_told_apart() {
             },
             &[Kind::SoldOutStorm],
         ),
-    ];
+    ]);
+}
+
+fn told_apart(table: Vec<Trouble>) {
     for (what, sample, expected) in table {
         let diagnosis = found(&half_hour(seconds(sample, 30), 2));
         assert_eq!(kinds(&diagnosis), expected, "{what}: {diagnosis:#?}");
