@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["holdfast-core", "holdfast-engine", "holdfast-metrics", "holdfast-store", "holdfast-wire"],
     ),
     ("holdfast-client", &["holdfast-wire"]),
+    ("holdfast-drill", &["holdfast-client", "holdfast-core", "holdfast-wire"]),
     ("holdfast-provider", &["holdfast-core", "holdfast-engine"]),
     ("holdfast-redis", &["holdfast-core", "holdfast-engine"]),
     ("holdfast-sink", &["holdfast-core", "holdfast-engine"]),
@@ -33,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "holdfast-client",
             "holdfast-core",
+            "holdfast-drill",
             "holdfast-engine",
             "holdfast-postgres",
             "holdfast-provider",
