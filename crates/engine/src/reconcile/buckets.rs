@@ -93,7 +93,7 @@ impl Pass<'_> {
             }
             if piece.moves > 0 {
                 let moves = self.engine.store().moves(bucket, after, piece.to).await?;
-                self.keep_halves(moves);
+                self.keep_halves(moves).await?;
             }
             self.run.entries_read = self.run.entries_read.saturating_add(piece.entries);
             sums = sums.and(piece);
@@ -121,7 +121,7 @@ impl Pass<'_> {
     }
 
     /// Keeps halves until their others come by, and forgets those that are whole.
-    fn keep_halves(&mut self, moves: Vec<Entry>) {
+    async fn keep_halves(&mut self, moves: Vec<Entry>) -> Result<(), Error> {
         for entry in moves {
             let key = (entry.source.clone(), entry.business_no.clone(), entry.at);
             let known = self.halves.entry(key.clone()).or_default();
@@ -131,36 +131,43 @@ impl Pass<'_> {
             }
         }
         while self.halves.len() > HALVES_MAX {
-            self.halves.pop_first();
+            let Some((_, halves)) = self.halves.pop_first() else { break };
+            self.pair(halves).await?;
         }
+        Ok(())
+    }
+
+    /// Reads all entries of a transfer in one statement, and keeps those that stand alone and that no repair stands for.
+    async fn pair(&mut self, halves: Vec<Entry>) -> Result<(), Error> {
+        let Some(half) = halves.into_iter().next() else { return Ok(()) };
+        let halves = self.engine.store().halves(half).await?;
+        for alone in unpaired(&halves) {
+            let repairs = self.engine.store().repairs(alone.bucket).await?;
+            let covered: Vec<Covers> = repairs.iter().filter_map(|repair| repair.covers).collect();
+            let is_known = self.facts.unpaired.contains(alone);
+            if !is_known && !covers(&covered, alone.seq) && self.facts.unpaired.len() < FINDINGS_MAX {
+                self.facts.unpaired.push(alone.clone());
+            }
+        }
+        Ok(())
     }
 
     /// What is left may have been written while the buckets were read one after the other: it is read again, all
     /// entries of the transfer in one statement.
     pub(super) async fn pair_halves(&mut self) -> Result<bool, Error> {
-        let mut left: Vec<Entry> = std::mem::take(&mut self.halves)
-            .into_values()
-            .filter_map(|entries| entries.into_iter().next())
-            .collect();
+        let mut left: Vec<Vec<Entry>> = std::mem::take(&mut self.halves).into_values().collect();
         for open in &self.open {
             if let Proof::Alone { covers: Some(covers), deltas, .. } = &open.found.proof
                 && let Some((bucket, _)) = deltas.first()
             {
                 let before = covers.first.saturating_sub(1);
-                left.extend(self.engine.store().moves(*bucket, before, covers.first).await?);
+                let moves = self.engine.store().moves(*bucket, before, covers.first).await?;
+                left.extend(moves.into_iter().map(|entry| vec![entry]));
             }
         }
-        for entry in left {
+        for halves in left {
             let begun = Instant::now();
-            let halves = self.engine.store().halves(entry).await?;
-            for alone in unpaired(&halves) {
-                let repairs = self.engine.store().repairs(alone.bucket).await?;
-                let covered: Vec<Covers> = repairs.iter().filter_map(|repair| repair.covers).collect();
-                let is_known = self.facts.unpaired.contains(alone);
-                if !is_known && !covers(&covered, alone.seq) && self.facts.unpaired.len() < FINDINGS_MAX {
-                    self.facts.unpaired.push(alone.clone());
-                }
-            }
+            self.pair(halves).await?;
             if !self.step(begun).await? {
                 return Ok(false);
             }
