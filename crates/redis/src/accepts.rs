@@ -124,7 +124,7 @@ impl Accepts {
             tell(ask, Err(CacheError::Unavailable("its call was not sent in time".into())));
         }
         let Some(first) = asks.first() else { return };
-        let answers = match self.call(keys, &asks).await {
+        let answers = match self.call(keys, first, &asks).await {
             Err(Fault::OtherServer) => vec![Ok(Answer::WentBack); asks.len()],
             Err(fault) => vec![Err(CacheError::from(fault)); asks.len()],
             Ok(value) => {
@@ -141,23 +141,21 @@ impl Accepts {
         }
     }
 
-    async fn call(&self, keys: &Keys, asks: &[Ask]) -> Result<redis::Value, Fault> {
-        let Some(first) = asks.first() else { return Err(Fault::unsent("nothing is asked")) };
-        let seen = asks.iter().map(|ask| ask.seen).max().unwrap_or(first.seen);
-        // They came in this order, so the first has the least time.
-        let (deadline, identity) = (first.deadline, &*first.identity);
+    /// They came in this order, so the first has the least time.
+    async fn call(&self, keys: &Keys, first: &Ask, asks: &[Ask]) -> Result<redis::Value, Fault> {
+        let seen = asks.iter().map(|ask| ask.seen).max().unwrap_or_default();
         let call = self.caller.scripts.accept.call(keys).arg(first.epoch).arg(seen);
         let call = asks.iter().fold(call, |call, ask| {
             let limit = ask.account_limit.map_or_else(String::new, |limit| limit.min(EXACT_MAX).to_string());
-            call.text(ask.place.key.order_no.as_str())
+            call.arg(&ask.place.key.order_no)
                 .arg(ask.units)
                 .arg(ask.backlog_max.min(EXACT_MAX))
-                .text(ask.place.account.as_str())
-                .text(limit)
-                .text(KnownOrder::tail(ask.place.id))
-                .text(&*ask.payload)
+                .arg(&ask.place.account)
+                .arg(limit)
+                .arg(KnownOrder::tail(ask.place.id))
+                .arg(&ask.payload)
         });
-        self.caller.run(keys, call, Some(identity), deadline).await
+        self.caller.run(keys, call, Some(&first.identity), first.deadline).await
     }
 }
 

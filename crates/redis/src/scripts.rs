@@ -36,11 +36,6 @@ impl Call<'_> {
         self
     }
 
-    pub(crate) fn text(mut self, argument: impl Into<String>) -> Self {
-        self.arguments.push(argument.into().into_bytes());
-        self
-    }
-
     /// By the script's name.
     pub(crate) fn by_hash(&self) -> Cmd {
         self.command("EVALSHA", &self.script.hash)
