@@ -230,8 +230,7 @@ impl Recount {
         }
         for (limited, _) in limited_of(&self.policy, &order.account, &order.limit_keys) {
             let sum = self.counted.entry(limited).or_default();
-            sum.units = sum.units.saturating_add(own.units);
-            sum.open_holds = sum.open_holds.saturating_add(own.open_holds);
+            *sum = sum.and(own);
         }
     }
 

@@ -364,6 +364,17 @@ pub struct Usage {
     pub open_holds: u64,
 }
 
+impl Usage {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            units: self.units.saturating_add(other.units),
+            open_holds: self.open_holds.saturating_add(other.open_holds),
+        }
+    }
+}
+
 impl Order {
     /// Every allocation of every line.
     pub fn allocations(&self) -> impl Iterator<Item = &Allocation> {

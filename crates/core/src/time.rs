@@ -26,6 +26,12 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// The instant a while before; at the beginning of time it stays there.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
     /// The last instant of its millisecond. Times are shown to the millisecond: as of a time that was shown is as of all
     /// that was then.
     #[must_use]

@@ -64,7 +64,8 @@ pub use read::{
 };
 pub use reconcile::{
     BucketHead, Checkpoint, DiscrepancyFilter, Dispose, ODD_ROWS_MAX, OrdersAsked, OrdersOf, RUNS_KEPT,
-    RUNS_UNFINISHED_MAX, ReconcileStore, Run, SUMMED_ENTRIES_MAX, Suspects, Unapplied, found_again,
+    RUNS_UNFINISHED_MAX, ReconcileStore, Run, SUMMED_ENTRIES_MAX, Suspects, Unapplied, UsageAfter,
+    found_again,
 };
 pub use schema::{Schema, version_of};
 pub use settlement::{PoolSettlement, SETTLEMENT_POOLS_MAX, Settlement, SettlementSum, SettlementUnits};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use holdfast_core::id::{CampaignId, DiscrepancyId, EventId, OrderId, Provider, RunId};
 use holdfast_core::ledger::Entry;
+use holdfast_core::limit::Limited;
 use holdfast_core::order::{Order, Usage};
 use holdfast_core::reconcile::{
     Class, Discrepancy, DiscrepancyState, Disposition, Finding, LedgerSums, OrderFacts, PoolFacts, Range,
@@ -142,6 +143,31 @@ pub struct Unapplied {
     pub suspects: Vec<(PaymentRow, Option<Arc<Order>>)>,
     /// The last event that was looked at; none: there is none further on.
     pub last: Option<(Provider, EventId)>,
+}
+
+/// Where a page of usage rows begins: those of accounts come first, then those of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageAfter<'k> {
+    /// After which account of which campaign; none: no account is left.
+    pub account: Option<(&'k str, &'k str)>,
+    /// After which key of which campaign.
+    pub key: (&'k str, &'k str, u128),
+}
+
+impl<'k> UsageAfter<'k> {
+    /// Behind the last row of the page before.
+    pub fn of(last: Option<&'k UsageKey>) -> Self {
+        let first_key = ("", "", 0);
+        match last {
+            None => Self { account: Some(("", "")), key: first_key },
+            Some(UsageKey { campaign, limited: Limited::Account(account) }) => {
+                Self { account: Some((campaign.as_str(), account.as_str())), key: first_key }
+            }
+            Some(UsageKey { campaign, limited: Limited::Key(name, hashed) }) => {
+                Self { account: None, key: (campaign.as_str(), name.as_str(), hashed.0) }
+            }
+        }
+    }
 }
 
 /// Which differences a list shows, in order of their ids.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::id::{OrderId, PoolId};
 use crate::ledger::{Action, Covers, Entry};
-use crate::order::Usage;
+use crate::limit::Limited;
+use crate::order::{Order, Usage};
 use crate::snapshot::{PaymentRow, UsageKey};
 use crate::stock::{BucketKey, Delta};
 
@@ -34,6 +35,18 @@ pub struct UsageFacts {
     pub row: Usage,
     /// What the orders come to.
     pub counted: Usage,
+}
+
+impl UsageFacts {
+    /// Counts those of some orders that are of the key.
+    pub fn counted<'o>(key: &UsageKey, row: Usage, orders: impl IntoIterator<Item = &'o Order>) -> Self {
+        let is_of = |order: &&Order| match &key.limited {
+            Limited::Account(account) => order.account == *account,
+            Limited::Key(name, hashed) => order.limit_keys.get(name) == Some(hashed),
+        };
+        let counted = orders.into_iter().filter(is_of).map(Order::usage).fold(Usage::default(), Usage::and);
+        Self { key: key.clone(), row, counted }
+    }
 }
 
 /// What a run saw that is not as it should be. What is in order need not be in it.

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::lanes::{Class, LaneKey};
 
 /// How long after an epoch was closed it is still seen to that its cache forgets it: a week.
-const CLEARED_WITHIN_MILLIS: u32 = 7 * 24 * 60 * 60 * 1_000;
+const CLEARED_WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Buckets that this node keeps.
 #[derive(Default)]
@@ -167,7 +167,7 @@ impl Engine {
     fn buckets_to_keep(&self) -> BTreeSet<BucketKey> {
         let mut buckets = self.shared.catalog.cached_buckets();
         buckets.extend(self.shared.caches.unclosed());
-        buckets.extend(self.shared.caches.uncleared(self.store().now().minus_millis(CLEARED_WITHIN_MILLIS)));
+        buckets.extend(self.shared.caches.uncleared(self.store().now().minus(CLEARED_WITHIN)));
         buckets
     }
 

@@ -69,8 +69,7 @@ impl Counts {
             let key = UsageKey { campaign: order.key.campaign.clone(), limited };
             let Some(hash) = self.hash(&key) else { continue };
             let (sum, changed_at) = self.sums.entry(hash).or_insert((Usage::default(), order.updated_at));
-            sum.units = sum.units.saturating_add(own.units);
-            sum.open_holds = sum.open_holds.saturating_add(own.open_holds);
+            *sum = sum.and(own);
             *changed_at = order.updated_at.max(*changed_at);
         }
         if self.sums.len() > USAGE_KEYS_MAX {
@@ -83,9 +82,7 @@ impl Counts {
 
 impl Pass<'_> {
     fn overdue_before(&self) -> Timestamp {
-        let bound = self.engine.shared.config.hold_overdue;
-        let micros = i64::try_from(bound.as_micros()).unwrap_or(i64::MAX);
-        Timestamp(self.engine.store().now().0.saturating_sub(micros))
+        self.engine.store().now().minus(self.engine.shared.config.hold_overdue)
     }
 
     pub(super) async fn compare_orders(&mut self) -> Result<bool, Error> {

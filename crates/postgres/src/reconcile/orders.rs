@@ -10,7 +10,7 @@ use holdfast_core::order::{Order, Usage};
 use holdfast_core::reconcile::{OrderFacts, UsageFacts, judge, knows};
 use holdfast_core::snapshot::UsageKey;
 use holdfast_store::rows::{self, Row, number};
-use holdfast_store::{Error, OrdersAsked, OrdersOf, Page, Suspects, Unapplied, page_of};
+use holdfast_store::{Error, OrdersAsked, OrdersOf, Page, Suspects, Unapplied, UsageAfter, page_of};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -207,14 +207,8 @@ impl View for UsageRows {
         let page = &self.0;
         let most = page.limit.saturating_add(1);
         let mut found = Vec::new();
-        let of_account = match &page.after {
-            None => Some(("", "")),
-            Some(UsageKey { campaign, limited: Limited::Account(account) }) => {
-                Some((campaign.as_str(), account.as_str()))
-            }
-            Some(UsageKey { limited: Limited::Key(..), .. }) => None,
-        };
-        if let Some((campaign, account)) = of_account {
+        let after = UsageAfter::of(page.after.as_ref());
+        if let Some((campaign, account)) = after.account {
             let sql = "SELECT * FROM account_usage WHERE (campaign_id, account) > ($1, $2) \
                        ORDER BY campaign_id, account LIMIT $3";
             let types = [Type::TEXT, Type::TEXT, Type::INT8];
@@ -223,12 +217,7 @@ impl View for UsageRows {
             let page = ask(connection, sql, &[&campaign, &account, &limit], &types).await?;
             found = all(&page, read).map_err(Fault::Refused)?;
         }
-        let (campaign, name, hashed) = match &page.after {
-            Some(UsageKey { campaign, limited: Limited::Key(name, hashed) }) => {
-                (campaign.as_str(), name.as_str(), hashed.0)
-            }
-            Some(UsageKey { limited: Limited::Account(_), .. }) | None => ("", "", 0),
-        };
+        let (campaign, name, hashed) = after.key;
         let limit = i64::try_from(most.saturating_sub(found.len())).unwrap_or(i64::MAX);
         let sql = "SELECT * FROM key_usage WHERE (campaign_id, name, hashed) > ($1, $2, $3) \
                    ORDER BY campaign_id, name, hashed LIMIT $4";
@@ -270,16 +259,7 @@ impl View for Count {
             }
         };
         let row = first(&row, rows::usage).map_err(Fault::Refused)?.unwrap_or_default();
-        let is_of = |order: &&Order| match &key.limited {
-            Limited::Account(account) => order.account == *account,
-            Limited::Key(name, hashed) => order.limit_keys.get(name) == Some(hashed),
-        };
         let orders = all(&orders, rows::order).map_err(Fault::Refused)?;
-        let counted =
-            orders.iter().filter(is_of).map(Order::usage).fold(Usage::default(), |sum, own| Usage {
-                units: sum.units.saturating_add(own.units),
-                open_holds: sum.open_holds.saturating_add(own.open_holds),
-            });
-        Ok(UsageFacts { key: key.clone(), row, counted })
+        Ok(UsageFacts::counted(key, row, &orders))
     }
 }

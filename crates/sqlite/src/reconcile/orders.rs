@@ -8,7 +8,7 @@ use holdfast_core::order::{Order, PaymentOutcome, Usage};
 use holdfast_core::reconcile::{OrderFacts, UsageFacts, judge, knows};
 use holdfast_core::snapshot::UsageKey;
 use holdfast_store::rows::{self, Row};
-use holdfast_store::{Error, OrdersAsked, OrdersOf, Page, Suspects, Unapplied, page_of};
+use holdfast_store::{Error, OrdersAsked, OrdersOf, Page, Suspects, Unapplied, UsageAfter, page_of};
 use rusqlite::{Connection, params};
 
 use crate::codec::{all, bytes};
@@ -125,25 +125,14 @@ pub(super) fn usage_rows(
 ) -> Result<(Vec<(UsageKey, Usage)>, bool), Error> {
     let mut found = Vec::new();
     let most = page.limit.saturating_add(1);
-    let of_account = match &page.after {
-        None => Some(("", "")),
-        Some(UsageKey { campaign, limited: Limited::Account(account) }) => {
-            Some((campaign.as_str(), account.as_str()))
-        }
-        Some(UsageKey { limited: Limited::Key(..), .. }) => None,
-    };
-    if let Some((campaign, account)) = of_account {
+    let after = UsageAfter::of(page.after.as_ref());
+    if let Some((campaign, account)) = after.account {
         let sql = "SELECT * FROM account_usage WHERE (campaign_id, account) > (?1, ?2) \
                    ORDER BY campaign_id, account LIMIT ?3";
         let read = |row: &dyn Row| Ok((rows::usage_key(row)?, rows::usage(row)?));
         found = many(db, sql, params![campaign, account, limit(most)], read)?;
     }
-    let (campaign, name, hashed) = match &page.after {
-        Some(UsageKey { campaign, limited: Limited::Key(name, hashed) }) => {
-            (campaign.as_str(), name.as_str(), hashed.0)
-        }
-        Some(UsageKey { limited: Limited::Account(_), .. }) | None => ("", "", 0),
-    };
+    let (campaign, name, hashed) = after.key;
     let rest = most.saturating_sub(found.len());
     let sql = "SELECT * FROM key_usage WHERE (campaign_id, name, hashed) > (?1, ?2, ?3) \
                ORDER BY campaign_id, name, hashed LIMIT ?4";
@@ -170,14 +159,9 @@ pub(super) fn count_usage(db: &Connection, key: &UsageKey) -> Result<UsageFacts,
                 let row = one(db, sql, named, rows::usage)?;
                 let sql = "SELECT * FROM orders WHERE campaign_id = ?1 AND limit_keys LIKE '%' || ?2 || '%'";
                 let orders = many(db, sql, params![campaign, format!("{:032x}", hashed.0)], rows::order)?;
-                let has = |order: &Order| order.limit_keys.get(name) == Some(hashed);
-                (row, orders.into_iter().filter(has).collect())
+                (row, orders)
             }
         };
-        let counted = orders.iter().map(Order::usage).fold(Usage::default(), |sum, own| Usage {
-            units: sum.units.saturating_add(own.units),
-            open_holds: sum.open_holds.saturating_add(own.open_holds),
-        });
-        Ok(UsageFacts { key: key.clone(), row: row.unwrap_or_default(), counted })
+        Ok(UsageFacts::counted(key, row.unwrap_or_default(), &orders))
     })
 }

@@ -271,10 +271,7 @@ impl ReconcileStore for ModelStore {
             })
         };
         let counted = rows.orders.values().filter(is_of).map(|order| order.usage());
-        let counted = counted.fold(Usage::default(), |sum, own| Usage {
-            units: sum.units.saturating_add(own.units),
-            open_holds: sum.open_holds.saturating_add(own.open_holds),
-        });
+        let counted = counted.fold(Usage::default(), Usage::and);
         Ok(UsageFacts { key, row, counted })
     }
 
