@@ -12,7 +12,7 @@ use holdfast_store::{Cell, Clock, Error, SystemClock};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::database::Url;
+use crate::database::{self, Url};
 use crate::output::{self, Format};
 
 /// Bytes that are hashed at a time.
@@ -31,15 +31,8 @@ pub(crate) struct Args {
     /// The campaign
     #[arg(value_name = "CAMPAIGN")]
     campaign: String,
-    /// The authority
-    #[arg(
-        long,
-        env = "HOLDFAST_DATABASE",
-        hide_env_values = true,
-        default_value = "sqlite:holdfast.db",
-        value_name = "URL"
-    )]
-    database: String,
+    #[command(flatten)]
+    authority: database::Named,
     /// The file to write; it must not be there yet
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
@@ -96,7 +89,7 @@ impl holdfast_postgres::Rows for Into<'_> {
 
 /// Reads, writes, reads again, prints.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let database = Url::parse(&args.database)?;
+    let database = args.authority.url()?;
     let campaign = CampaignId::new(&args.campaign).context("the campaign's id")?;
     let mut archive = Archive::create(&args.to, campaign)?;
     let incarnation: Incarnation = match &database {
@@ -132,10 +125,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
             .map(|table| Table { table: table.name, rows: table.digest.rows, digest: table.digest.text() })
             .collect(),
     };
-    match args.format {
-        Format::Json => output::print_json(&proof)?,
-        Format::Text => output::print(text(&proof)?.trim_end())?,
-    }
+    output::show(args.format, &proof, text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -32,15 +32,8 @@ pub(crate) struct BackupArgs {
     /// The copy to make
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The authority
-    #[arg(
-        long,
-        env = "HOLDFAST_DATABASE",
-        hide_env_values = true,
-        default_value = "sqlite:holdfast.db",
-        value_name = "URL"
-    )]
-    database: String,
+    #[command(flatten)]
+    authority: database::Named,
     /// Do not check the copy
     #[arg(long)]
     no_verify: bool,
@@ -154,7 +147,7 @@ const fn check_of(no_verify: bool) -> Check {
 /// Copies, checks, prints.
 pub(crate) async fn backup(args: BackupArgs) -> Result<ExitCode> {
     let begin = Instant::now();
-    let database = database::Url::parse(&args.database)?;
+    let database = args.authority.url()?;
     let check = check_of(args.no_verify);
     let file = args.file.clone();
     let copied = tokio::task::spawn_blocking(move || {

@@ -34,6 +34,27 @@ impl fmt::Display for Url {
     }
 }
 
+/// The authority of a command that reads it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Named {
+    /// The authority
+    #[arg(
+        long,
+        env = "HOLDFAST_DATABASE",
+        hide_env_values = true,
+        default_value = "sqlite:holdfast.db",
+        value_name = "URL"
+    )]
+    database: String,
+}
+
+impl Named {
+    /// Its address.
+    pub(crate) fn url(&self) -> Result<Url> {
+        Url::parse(&self.database)
+    }
+}
+
 impl Url {
     /// Reads `sqlite:PATH` or `postgres://…`. What is wrong is told without the text: it may hold a password.
     pub(crate) fn parse(text: &str) -> Result<Self> {

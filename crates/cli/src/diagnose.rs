@@ -26,10 +26,7 @@ pub(crate) struct Args {
 /// Asks, prints, and says by the exit status whether all is well.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let diagnosis = args.target.client()?.diagnose().await?;
-    match args.format {
-        Format::Json => output::print_json(&diagnosis)?,
-        Format::Text => output::print(text(&diagnosis)?.trim_end())?,
-    }
+    output::show(args.format, &diagnosis, text)?;
     Ok(output::verdict(diagnosis.healthy))
 }
 

@@ -92,10 +92,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
         ok: differences.is_empty(),
         differences,
     };
-    match args.format {
-        Format::Json => output::print_json(&outcome)?,
-        Format::Text => output::print(text(&outcome)?.trim_end())?,
-    }
+    output::show(args.format, &outcome, text)?;
     Ok(if outcome.ok { ExitCode::SUCCESS } else { ExitCode::from(output::CHECK_FAILED) })
 }
 

@@ -74,6 +74,18 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
+/// Prints a result in the form that was asked for.
+pub(crate) fn show<T: serde::Serialize>(
+    format: Format,
+    value: &T,
+    text: impl FnOnce(&T) -> Result<String>,
+) -> Result<()> {
+    match format {
+        Format::Json => print_json(value),
+        Format::Text => print(text(value)?.trim_end()),
+    }
+}
+
 /// Reads a time with its offset, as the command line has it.
 pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
     holdfast_server::read_time(text).map_err(str::to_owned)

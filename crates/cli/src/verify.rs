@@ -23,15 +23,8 @@ const POOLS_SHOWN_MAX: usize = 50;
 #[command(after_help = "It only reads, and may run beside a server. Exit status 1 on any breach.\n\n\
                         Example:\n  holdfast verify --database sqlite:holdfast.db --format json")]
 pub(crate) struct Args {
-    /// The authority
-    #[arg(
-        long,
-        env = "HOLDFAST_DATABASE",
-        hide_env_values = true,
-        default_value = "sqlite:holdfast.db",
-        value_name = "URL"
-    )]
-    pub(crate) database: String,
+    #[command(flatten)]
+    pub(crate) authority: database::Named,
     /// Judge the ledger as of this time, such as 2026-11-27T10:00:00Z: the balances that its entries up to then add up
     /// to, without what stands only for now
     #[arg(long, value_name = "TIME", value_parser = output::time)]
@@ -141,7 +134,7 @@ impl From<Report> for Verdict {
 
 /// Checks, prints, and says by the exit status whether all is well.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let database = database::Url::parse(&args.database)?;
+    let database = args.authority.url()?;
     let as_of = args.as_of.map(Timestamp::end_of_millisecond);
     let bar = output::progress(0, "entries");
     let shown = bar.clone();
@@ -155,10 +148,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let report = database.audit_as_of(as_of, progress).await?;
     bar.finish_and_clear();
     let verdict = Verdict::from(report);
-    match args.format {
-        Format::Json => output::print_json(&verdict)?,
-        Format::Text => output::print(text(&verdict)?.trim_end())?,
-    }
+    output::show(args.format, &verdict, text)?;
     Ok(output::verdict(verdict.ok))
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use holdfast_client::{Client, Switch};
 use holdfast_wire::{
     OpenPoolRequest, PlaceBatchRequest, PlaceLine, PlaceOrderRequest, PolicyRequest, PutCampaignRequest,
@@ -12,7 +12,7 @@ use holdfast_wire::{
 };
 use serde::Serialize;
 
-use super::load::{self, Measured, Pace, Requests};
+use super::beside::Buyers;
 use super::report::{Environment, processors, rounded};
 use super::stage::{Choice, Sale, Stage};
 use crate::output::{self, Format};
@@ -28,8 +28,6 @@ const PLACERS: u64 = 8;
 const GONE_MAX: Duration = Duration::from_secs(600);
 /// One look at the crowd's stock after another.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long placing is measured at a time while the crowd goes.
-const SLICE: Duration = Duration::from_secs(1);
 
 /// Measure what holds that end in the same second do to those who buy then
 #[derive(Debug, clap::Args)]
@@ -88,10 +86,7 @@ struct Report {
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let stage = Stage::prepare(&args.choice).await?;
     let report = measured(&args, &stage).await?;
-    match args.format {
-        Format::Json => output::print_json(&report)?,
-        Format::Text => output::print(text(&report)?.trim_end())?,
-    }
+    output::show(args.format, &report, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,18 +95,21 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let server = stage.server().await?;
     let sale = Sale { campaign: QUIET, sku: "CUP", pools: 1, path: "batched", buckets: 1 };
     sale.open(&server).await?;
+    let requests = sale.requests(vec![server.host().to_owned()], args.seed);
+    let buyers = Buyers { requests, connections: args.connections, rate: args.rate };
     let pool = open_crowd(args, &server).await?;
     let begun = Instant::now();
     let end = begun + Duration::from_secs(args.within);
     place_crowd(args, &server, end).await?;
     let placing = begun.elapsed();
     bar.inc(1);
-    let quiet = buy(args, &server, Duration::from_secs_f64(args.seconds), 0).await?;
+    let quiet = buyers.buy(Duration::from_secs_f64(args.seconds), 0).await?;
     let rest = end.saturating_duration_since(Instant::now());
     ensure!(!rest.is_zero(), "the holds ended before the quiet was measured: give more time with --within");
     bar.inc(1);
     tokio::time::sleep_until(end.into()).await;
-    let (meanwhile, gone) = buy_until_gone(args, &server, &pool).await?;
+    let going = tokio::spawn(gone(Client::new(server.address(), None)?, pool, Instant::now()));
+    let (meanwhile, gone) = buyers.buy_beside(going, 1).await?;
     bar.finish_and_clear();
     server.stop().await?;
     // The last hold ends within a second after the first: deadlines are whole seconds after placing.
@@ -220,41 +218,15 @@ fn hold(number: u64, hold_seconds: u64) -> PlaceOrderRequest {
     }
 }
 
-/// Buys at the steady rate.
-async fn buy(args: &Args, server: &PrivateServer, duration: Duration, turn: u64) -> Result<Measured> {
-    let requests = Requests {
-        addresses: vec![server.host().to_owned()],
-        path: "/v1/orders",
-        campaign: QUIET.to_owned(),
-        sku: "CUP",
-        skus: 1,
-        status: 201,
-        instead: None,
-        seed: args.seed.wrapping_add(turn << 32),
-    };
-    load::run(requests, args.connections, Pace::Open(args.rate), duration).await
-}
-
-/// Buys until every unit of the crowd is back; how long that took.
-async fn buy_until_gone(args: &Args, server: &PrivateServer, pool: &str) -> Result<(Measured, Duration)> {
-    let begun = Instant::now();
-    let (client, pool) = (Client::new(server.address(), None)?, pool.to_owned());
-    let watch = tokio::spawn(async move {
-        while begun.elapsed() < GONE_MAX {
-            if client.pool(&pool).await?.held == 0 {
-                return Ok(begun.elapsed());
-            }
-            tokio::time::sleep_until((Instant::now() + LOOK).into()).await;
+/// Waits until every unit of the crowd is back; how long that took.
+async fn gone(client: Client, pool: String, begun: Instant) -> Result<Duration> {
+    while begun.elapsed() < GONE_MAX {
+        if client.pool(&pool).await?.held == 0 {
+            return Ok(begun.elapsed());
         }
-        bail!("holds are left after {GONE_MAX:?}")
-    });
-    let mut meanwhile = Measured::default();
-    let mut turn = 1;
-    while !watch.is_finished() {
-        meanwhile.add(buy(args, server, SLICE, turn).await?);
-        turn += 1;
+        tokio::time::sleep_until((Instant::now() + LOOK).into()).await;
     }
-    Ok((meanwhile, watch.await.context("the watch died")??))
+    bail!("holds are left after {GONE_MAX:?}")
 }
 
 fn text(report: &Report) -> Result<String> {

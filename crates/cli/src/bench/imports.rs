@@ -82,10 +82,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let (rows, rounds) = (args.rows, args.rounds);
     let environment = Environment { processors: processors(), store, durability, rows, rounds };
     let report = report(environment, &seconds);
-    match args.format {
-        Format::Json => output::print_json(&report)?,
-        Format::Text => output::print(text(&report)?.trim_end())?,
-    }
+    output::show(args.format, &report, text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -82,10 +82,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let rss = with_stored_orders(&args, &mut taken).await?;
     bar.finish_and_clear();
     let limits = limits(&args, &taken, rss);
-    match args.format {
-        Format::Json => output::print_json(&limits)?,
-        Format::Text => output::print(text(&limits)?.trim_end())?,
-    }
+    output::show(args.format, &limits, text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `holdfast bench`: what this machine can do, with floors and ceilings measured in the same run.
 
+mod beside;
 mod buckets;
 mod cache;
 mod engine;

@@ -12,7 +12,7 @@ use holdfast_wire::{
 };
 use serde::Serialize;
 
-use super::load::{self, Measured, Pace, Requests};
+use super::beside::Buyers;
 use super::report::{Environment, processors, rounded};
 use super::stage::{self, Choice, Sale, Stage};
 use crate::database::Url;
@@ -25,8 +25,6 @@ const BUYING: &str = "buying";
 const RUN_MAX: Duration = Duration::from_secs(1_800);
 /// One look at a run after another.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long placing is measured at a time while a run goes on.
-const SLICE: Duration = Duration::from_secs(1);
 
 /// Measure what reconciliation of a long ledger takes, and does to those who buy then
 #[derive(Debug, clap::Args)]
@@ -85,10 +83,7 @@ struct Report {
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let stage = Stage::prepare(&args.choice).await?;
     let report = measured(&args, &stage).await?;
-    match args.format {
-        Format::Json => output::print_json(&report)?,
-        Format::Text => output::print(text(&report)?.trim_end())?,
-    }
+    output::show(args.format, &report, text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -98,14 +93,18 @@ async fn measured(args: &Args, stage: &Stage) -> Result<Report> {
     let client = Client::new(server.address(), None)?;
     let sale = Sale { campaign: BUYING, sku: "CUP", pools: 1, path: "batched", buckets: 1 };
     sale.open(&server).await?;
+    let requests = sale.requests(vec![server.host().to_owned()], args.seed);
+    let buyers = Buyers { requests, connections: args.connections, rate: args.rate };
     fill(args, &server, &client).await?;
     bar.inc(1);
-    let alone = buy(args, &server, Duration::from_secs_f64(args.seconds), 0).await?;
+    let alone = buyers.buy(Duration::from_secs_f64(args.seconds), 0).await?;
     bar.inc(1);
-    let (full, meanwhile, full_took) = buy_while(args, &server, "full", 1).await?;
+    let run = tokio::spawn(run_of(Client::new(server.address(), None)?, "full"));
+    let (meanwhile, (full, full_took)) = buyers.buy_beside(run, 1).await?;
     bar.inc(1);
     // What was bought meanwhile is what an incremental run has to read.
-    let (incremental, _, incremental_took) = buy_while(args, &server, "incremental", 1 << 20).await?;
+    let run = tokio::spawn(run_of(client, "incremental"));
+    let (_, (incremental, incremental_took)) = buyers.buy_beside(run, 1 << 20).await?;
     bar.finish_and_clear();
     server.stop().await?;
     let (store, durability) = stage.describe().await?;
@@ -184,49 +183,19 @@ async fn fill(args: &Args, server: &PrivateServer, client: &Client) -> Result<()
     Url::parse(server.database())?.fill(fill).await
 }
 
-/// Buys at the steady rate.
-async fn buy(args: &Args, server: &PrivateServer, duration: Duration, turn: u64) -> Result<Measured> {
-    let requests = Requests {
-        addresses: vec![server.host().to_owned()],
-        path: "/v1/orders",
-        campaign: BUYING.to_owned(),
-        sku: "CUP",
-        skus: 1,
-        status: 201,
-        instead: None,
-        seed: args.seed.wrapping_add(turn << 32),
-    };
-    load::run(requests, args.connections, Pace::Open(args.rate), duration).await
-}
-
-/// Buys until a run is over; the run, and how long it took.
-async fn buy_while(
-    args: &Args,
-    server: &PrivateServer,
-    scope: &str,
-    turn: u64,
-) -> Result<(ReconciliationView, Measured, Duration)> {
-    let client = Client::new(server.address(), None)?;
+/// Asks for a run and waits until it is over; the run, and how long it took.
+async fn run_of(client: Client, scope: &'static str) -> Result<(ReconciliationView, Duration)> {
     let begun = Instant::now();
     let asked = client.reconcile(&ReconcileRequest { scope: Some(scope.to_owned()) }).await?;
-    let watch = tokio::spawn(async move {
-        loop {
-            let run = client.reconciliation(&asked.id).await?;
-            if run.state != "running" {
-                return Ok::<_, anyhow::Error>((run, begun.elapsed()));
-            }
-            ensure!(begun.elapsed() < RUN_MAX, "the run is not over after {RUN_MAX:?}");
-            tokio::time::sleep_until((Instant::now() + LOOK).into()).await;
+    loop {
+        let run = client.reconciliation(&asked.id).await?;
+        if run.state != "running" {
+            ensure!(run.state == "done" && run.found.is_empty(), "the run is not clean: {run:?}");
+            return Ok((run, begun.elapsed()));
         }
-    });
-    let (mut meanwhile, mut turn) = (Measured::default(), turn);
-    while !watch.is_finished() {
-        meanwhile.add(buy(args, server, SLICE, turn).await?);
-        turn += 1;
+        ensure!(begun.elapsed() < RUN_MAX, "the run is not over after {RUN_MAX:?}");
+        tokio::time::sleep_until((Instant::now() + LOOK).into()).await;
     }
-    let (run, took) = watch.await.context("the watch died")??;
-    ensure!(run.state == "done" && run.found.is_empty(), "the run is not clean: {run:?}");
-    Ok((run, meanwhile, took))
 }
 
 fn text(report: &Report) -> Result<String> {

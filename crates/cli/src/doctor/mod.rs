@@ -23,15 +23,8 @@ use crate::output::{self, Format};
                         Example:\n  holdfast doctor --database sqlite:shop.db --format json"
 )]
 pub(crate) struct Args {
-    /// The authority
-    #[arg(
-        long,
-        env = "HOLDFAST_DATABASE",
-        hide_env_values = true,
-        default_value = "sqlite:holdfast.db",
-        value_name = "URL"
-    )]
-    database: String,
+    #[command(flatten)]
+    authority: database::Named,
     /// Redis or Valkey, if the server has one for pools on the cached path
     #[arg(long, env = "HOLDFAST_REDIS", hide_env_values = true, value_name = "URL")]
     redis: Option<String>,
@@ -85,7 +78,7 @@ struct Diagnosis {
 
 /// Looks, prints, and says by the exit status whether it is safe.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let url = database::Url::parse(&args.database)?;
+    let url = args.authority.url()?;
     let redis = args.redis.as_deref().map(holdfast_redis::Address::parse).transpose()?;
     let mut findings = match url.clone() {
         database::Url::Sqlite(path) => tokio::task::spawn_blocking(move || of_file(&path)).await?,

@@ -88,18 +88,12 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Order(args) => {
             let format = args.source.format;
             let found = order(args).await?;
-            match format {
-                Format::Json => output::print_json(&found)?,
-                Format::Text => output::print(text::order(&found)?.trim_end())?,
-            }
+            output::show(format, &found, text::order)?;
         }
         Command::Pool(args) => {
             let format = args.source.format;
             let found = pool(args).await?;
-            match format {
-                Format::Json => output::print_json(&found)?,
-                Format::Text => output::print(text::pool(&found)?.trim_end())?,
-            }
+            output::show(format, &found, text::pool)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -97,10 +97,7 @@ struct Slow {
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let stage = Stage::prepare(&args.choice).await?;
     let report = measured(&args, &stage).await?;
-    match args.format {
-        Format::Json => output::print_json(&report)?,
-        Format::Text => output::print(text(&report)?.trim_end())?,
-    }
+    output::show(args.format, &report, text)?;
     Ok(ExitCode::SUCCESS)
 }
 

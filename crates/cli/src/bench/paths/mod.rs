@@ -174,10 +174,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     if let Some(path) = &args.html {
         std::fs::write(path, html::page(&report)).with_context(|| path.display().to_string())?;
     }
-    match args.format {
-        Format::Json => output::print_json(&report)?,
-        Format::Text => output::print(text(&report)?.trim_end())?,
-    }
+    output::show(args.format, &report, text)?;
     Ok(ExitCode::SUCCESS)
 }
 

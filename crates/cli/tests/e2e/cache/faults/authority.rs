@@ -1,20 +1,13 @@
 //! The authority is away, and the cache goes on.
 
-use std::sync::Arc;
-
-use holdfast_testkit::{Postgres, Redis};
 use serde_json::json;
 
-use super::{CLIENTS, judged, sale};
-use crate::cache::shop::Shop;
+use super::{CLIENTS, judged, on_own_servers};
 use crate::support::{last, outage, place_body};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_accepted_waits_for_an_authority_that_is_away() {
-    let postgres = Postgres::start().await.unwrap();
-    let url = postgres.create_database("shop").await.unwrap();
-    let redis = Arc::new(Redis::start().await.unwrap());
-    let shop = Shop::open_at(Some(&url), sale(), redis).await;
+    let (postgres, shop) = on_own_servers().await;
     judged(shop, async |shop, buyers| {
         let crowd = buyers.begin(&shop.http, CLIENTS);
         for _ in 0..2 {
@@ -42,10 +35,7 @@ async fn a_pool_that_does_not_fall_back_says_so_without_an_authority_too() {
 
 /// The authority is away and the cache is lost: whoever buys is told to come again, and both heal.
 async fn without_both(fallback: &str, code: &str) {
-    let postgres = Postgres::start().await.unwrap();
-    let url = postgres.create_database("shop").await.unwrap();
-    let redis = Arc::new(Redis::start().await.unwrap());
-    let shop = Shop::open_at(Some(&url), sale(), redis).await;
+    let (postgres, shop) = on_own_servers().await;
     let path = format!("/v1/pools/{}", shop.pool);
     let changed =
         shop.http.try_send("PATCH", &path, Some(&json!({"cache_fallback": fallback}))).await.unwrap();

@@ -9,10 +9,21 @@ mod servers;
 
 use std::sync::Arc;
 
+use holdfast_testkit::{Postgres, Redis};
+
 use super::shop::{Authority, Buyers, Sale, Shop};
 
 /// Buyers at the same time.
 const CLIENTS: usize = 16;
+
+/// Two nodes on a PostgreSQL that is the test's own, so that it may die.
+async fn on_own_servers() -> (Postgres, Shop) {
+    let postgres = Postgres::start().await.unwrap();
+    let url = postgres.create_database("shop").await.unwrap();
+    let redis = Arc::new(Redis::start().await.unwrap());
+    let shop = Shop::open_at(Some(&url), sale(), redis).await;
+    (postgres, shop)
+}
 
 /// Lets things happen while people buy, then judges.
 async fn through(authority: Authority, sale: Sale, happen: impl AsyncFnOnce(&mut Shop, &Arc<Buyers>)) {

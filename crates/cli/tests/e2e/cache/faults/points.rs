@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_testkit::{Postgres, Redis};
-
 use super::nodes::POINTS;
-use super::{CLIENTS, judged, sale};
+use super::{CLIENTS, judged, on_own_servers};
 use crate::cache::shop::{Buyers, Shop};
 use crate::support::{Server, wait_until};
 
@@ -15,10 +13,8 @@ const ANSWER: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cache_that_dies_between_two_steps_loses_nobody() {
-    let postgres = Postgres::start().await.unwrap();
-    let url = postgres.create_database("shop").await.unwrap();
-    let redis = Arc::new(Redis::start().await.unwrap());
-    let shop = Shop::open_at(Some(&url), sale(), Arc::clone(&redis)).await;
+    let (_postgres, shop) = on_own_servers().await;
+    let redis = Arc::clone(&shop.redis);
     judged(shop, async |shop, buyers| {
         at_each_point(shop, buyers, async || {
             redis.kill().unwrap();
@@ -31,10 +27,7 @@ async fn a_cache_that_dies_between_two_steps_loses_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_that_dies_between_two_steps_loses_nobody() {
-    let postgres = Postgres::start().await.unwrap();
-    let url = postgres.create_database("shop").await.unwrap();
-    let redis = Arc::new(Redis::start().await.unwrap());
-    let shop = Shop::open_at(Some(&url), sale(), redis).await;
+    let (postgres, shop) = on_own_servers().await;
     judged(shop, async |shop, buyers| {
         at_each_point(shop, buyers, async || {
             postgres.kill().unwrap();
