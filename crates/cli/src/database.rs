@@ -10,7 +10,8 @@ use holdfast_core::time::Timestamp;
 use holdfast_postgres::{Address, PostgresStore};
 use holdfast_sqlite::{Check, Contents, Copied, Restore, SqliteStore};
 use holdfast_store::{
-    ExplainOrder, ExplainPool, Failpoints, Fill, NewIncarnation, OrderEvidence, PoolEvidence, Store,
+    AuditWatch, ExplainOrder, ExplainPool, Failpoints, Fill, NewIncarnation, OrderEvidence, PoolEvidence,
+    Store,
 };
 
 /// Where a server keeps its state file if it is not told and the database is no file.
@@ -88,26 +89,26 @@ impl Url {
 
     /// Checks the invariants, beside a server if one runs.
     pub(crate) async fn audit(&self) -> Result<Report> {
-        self.audit_as_of(None, |_, _| ()).await
+        Ok(self.audit_as_of(None, ()).await?.0)
     }
 
-    /// The same, of its ledger as of a time if one is named; tells how far it has come.
-    pub(crate) async fn audit_as_of(
+    /// The same, of its ledger as of a time if one is named; and who has watched it.
+    pub(crate) async fn audit_as_of<W: AuditWatch + 'static>(
         &self,
         as_of: Option<Timestamp>,
-        mut progress: impl FnMut(u64, u64) + Send + 'static,
-    ) -> Result<Report> {
-        let report = match self {
+        mut watch: W,
+    ) -> Result<(Report, W)> {
+        let (report, watch) = match self {
             Self::Sqlite(path) => {
                 let path = path.clone();
-                let audit = move || holdfast_sqlite::audit_file_as_of(&path, as_of, &mut progress);
+                let audit = move || (holdfast_sqlite::audit_file_as_of(&path, as_of, &mut watch), watch);
                 tokio::task::spawn_blocking(audit).await?
             }
             Self::Postgres(address) => {
-                Box::pin(holdfast_postgres::audit_as_of(address, as_of, &mut progress)).await
+                (Box::pin(holdfast_postgres::audit_as_of(address, as_of, &mut watch)).await, watch)
             }
         };
-        report.with_context(|| self.to_string())
+        Ok((report.with_context(|| self.to_string())?, watch))
     }
 
     /// Writes a long sale past every decision, for a benchmark.

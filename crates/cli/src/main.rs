@@ -5,6 +5,7 @@ mod archive;
 mod backup;
 mod bench;
 mod cancel;
+mod chain;
 mod config;
 mod database;
 mod demo;

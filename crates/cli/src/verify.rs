@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use holdfast_core::audit::Report;
 use holdfast_core::invariant::Invariant;
+use holdfast_core::ledger::Entry;
 use holdfast_core::time::Timestamp;
+use holdfast_store::AuditWatch;
+use indicatif::ProgressBar;
 use serde::Serialize;
 
+use crate::chain::{Chain, Chained};
 use crate::database;
 use crate::output::{self, Format};
 
@@ -29,6 +34,16 @@ pub(crate) struct Args {
     /// to, without what stands only for now
     #[arg(long, value_name = "TIME", value_parser = output::time)]
     pub(crate) as_of: Option<Timestamp>,
+    /// Hold the ledger against the hash chain in this file, whatever else is right, and seal what is new in it; best kept
+    /// where nobody who may write the database may write
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "holdfast.chain",
+        conflicts_with = "as_of"
+    )]
+    pub(crate) chain: Option<PathBuf>,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -48,6 +63,9 @@ struct Verdict {
     /// How many entries repair something: they show for ever.
     repairs: u64,
     breaches: Vec<BreachVerdict>,
+    /// Only where the ledger was held against a hash chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<Chained>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +146,29 @@ impl From<Report> for Verdict {
                     actual: breach.actual.clone(),
                 })
                 .collect(),
+            chain: None,
+        }
+    }
+}
+
+/// Shows how far an audit has come, and goes on with the chain.
+struct Watch {
+    bar: ProgressBar,
+    chain: Option<Chain>,
+}
+
+impl AuditWatch for Watch {
+    fn progress(&mut self, read: u64, of: u64) {
+        // Drawing costs more than an entry.
+        if read.is_multiple_of(ENTRIES_A_STEP) {
+            self.bar.set_length(of);
+            self.bar.set_position(read);
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        if let Some(chain) = &mut self.chain {
+            chain.add(entry);
         }
     }
 }
@@ -136,18 +177,13 @@ impl From<Report> for Verdict {
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     let database = args.authority.url()?;
     let as_of = args.as_of.map(Timestamp::end_of_millisecond);
-    let bar = output::progress(0, "entries");
-    let shown = bar.clone();
-    let progress = move |read: u64, all: u64| {
-        // Drawing costs more than an entry.
-        if read.is_multiple_of(ENTRIES_A_STEP) {
-            shown.set_length(all);
-            shown.set_position(read);
-        }
-    };
-    let report = database.audit_as_of(as_of, progress).await?;
-    bar.finish_and_clear();
-    let verdict = Verdict::from(report);
+    let chain = args.chain.as_deref().map(Chain::open).transpose()?;
+    let watch = Watch { bar: output::progress(0, "entries"), chain };
+    let (report, watch) = database.audit_as_of(as_of, watch).await?;
+    watch.bar.finish_and_clear();
+    let mut verdict = Verdict::from(report);
+    verdict.chain = watch.chain.map(Chain::finish).transpose()?;
+    verdict.ok &= verdict.chain.as_ref().is_none_or(Chained::is_whole);
     output::show(args.format, &verdict, text)?;
     Ok(output::verdict(verdict.ok))
 }
@@ -202,6 +238,9 @@ fn text(verdict: &Verdict) -> Result<String> {
             "{} {}: expected {}, found {}",
             breach.code, breach.subject, breach.expected, breach.actual
         )?;
+    }
+    if let Some(chain) = &verdict.chain {
+        out.push_str(&chain.text());
     }
     Ok(out)
 }

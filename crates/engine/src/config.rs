@@ -81,6 +81,8 @@ pub struct Config {
     pub reconcile_poll: Duration,
     /// How long after its end, with all grace, a hold may still be there before it is called left over.
     pub hold_overdue: Duration,
+    /// How old an event may be that a sink which delivers has not looked at, before it is called stuck.
+    pub event_late: Duration,
     /// Most entries of a cache that are landed at once: twice a batch, so that one is gathered while another is
     /// committed.
     pub cache_batch_max: usize,
@@ -147,6 +149,7 @@ impl Default for Config {
             reconcile_share_percent: 50,
             reconcile_poll: Duration::from_secs(1),
             hold_overdue: Duration::from_secs(60),
+            event_late: Duration::from_secs(60),
             cache_batch_max: 2_000,
             cache_poll: Duration::from_millis(50),
             cache_wait: Duration::from_millis(50),

@@ -8,7 +8,7 @@ use holdfast_core::ledger::Entry;
 use holdfast_core::limit::Limited;
 use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
-use holdfast_store::{Error, rows};
+use holdfast_store::{AuditWatch, Error, rows};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -20,17 +20,14 @@ use crate::row::{all, uuid};
 /// Rows of a page.
 const PAGE: i64 = 2_000;
 
-/// How far it has come: entries read, of how many.
-pub(crate) type Progress<'p> = &'p mut (dyn FnMut(u64, u64) + Send);
-
 /// Audits a database, or its ledger as of a time.
 pub(crate) async fn audit(
     connection: &Connection,
     as_of: Option<Timestamp>,
-    progress: Progress<'_>,
+    watch: &mut dyn AuditWatch,
 ) -> Result<Report, Error> {
     connection.begin(Mode::View).await.store()?;
-    let report = read_all(connection, as_of, progress).await.map_err(Fault::into_error);
+    let report = read_all(connection, as_of, watch).await.map_err(Fault::into_error);
     connection.rollback().await;
     report
 }
@@ -38,12 +35,13 @@ pub(crate) async fn audit(
 async fn read_all(
     connection: &Connection,
     as_of: Option<Timestamp>,
-    progress: Progress<'_>,
+    watch: &mut dyn AuditWatch,
 ) -> Result<Report, Fault> {
     let mut auditor = Auditor::as_of(as_of);
-    let read = ledger(connection, &mut auditor, as_of.is_none(), progress).await?;
+    let read = ledger(connection, &mut auditor, as_of.is_none(), watch).await?;
     if as_of.is_none() {
-        orders(connection, &mut auditor, &mut |count| progress(read + count, read.saturating_mul(2))).await?;
+        let mut told = |count: u64| watch.progress(read.saturating_add(count), read.saturating_mul(2));
+        orders(connection, &mut auditor, &mut told).await?;
         usage(connection, &mut auditor).await?;
         key_usage(connection, &mut auditor).await?;
         payments(connection, &mut auditor).await?;
@@ -57,7 +55,7 @@ async fn ledger(
     connection: &Connection,
     auditor: &mut Auditor,
     with_caches: bool,
-    progress: Progress<'_>,
+    watch: &mut dyn AuditWatch,
 ) -> Result<u64, Fault> {
     let campaigns = ask(connection, "SELECT * FROM campaign ORDER BY id", &[], &[]).await?;
     for campaign in all(&campaigns, rows::campaign).map_err(Fault::Refused)? {
@@ -79,22 +77,20 @@ async fn ledger(
     let mut read = 0_u64;
     for bucket in buckets {
         auditor.bucket(&bucket);
-        entries(connection, bucket.key, auditor, &mut |count| {
-            read = read.saturating_add(count);
-            progress(read, there_are);
-        })
-        .await?;
+        read = entries(connection, bucket.key, auditor, watch, (read, there_are)).await?;
     }
     Ok(read)
 }
 
-/// Reads the entries of a bucket as far as they are judged. Told is how many more were read.
+/// Reads the entries of a bucket as far as they are judged, after so many that were read, of so many; how many are
+/// read then.
 async fn entries(
     connection: &Connection,
     key: BucketKey,
     auditor: &mut Auditor,
-    told: &mut (dyn FnMut(u64) + Send),
-) -> Result<(), Fault> {
+    watch: &mut dyn AuditWatch,
+    (mut read, there_are): (u64, u64),
+) -> Result<u64, Fault> {
     let sql = "SELECT * FROM ledger WHERE pool = $1 AND bucket = $2 AND seq > $3 ORDER BY seq LIMIT $4";
     let types = [Type::UUID, Type::INT4, Type::INT8, Type::INT8];
     let number = i32::try_from(key.number).unwrap_or(i32::MAX);
@@ -103,15 +99,17 @@ async fn entries(
         let found = ask(connection, sql, &[&uuid(key.pool.0), &number, &after, &PAGE], &types).await?;
         for entry in all(&found, rows::entry).map_err(Fault::Refused)? {
             if !auditor.reaches(&entry) {
-                return Ok(());
+                return Ok(read);
             }
             after = rows::integer(entry.seq).map_err(Fault::Refused)?;
             auditor.entry(&entry);
+            watch.entry(&entry);
         }
         if found.is_empty() {
-            return Ok(());
+            return Ok(read);
         }
-        told(found.len() as u64);
+        read = read.saturating_add(found.len() as u64);
+        watch.progress(read, there_are);
     }
 }
 

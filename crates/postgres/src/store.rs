@@ -18,11 +18,11 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
-    ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
-    Clock, Committed, CreateKey, Credits, DueOrder, Error, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
-    LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
-    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
-    SwitchCampaign, SwitchPool, page_of,
+    ActFilter, ActId, ActRow, ApprovalFilter, AuditWatch, Authority, Batch, CampaignTotals, CaseFilter,
+    CatalogChanges, Clock, Committed, CreateKey, Credits, DueOrder, Error, Failpoints, KeyId, KeyRefusal,
+    KeyRow, Lease, LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page,
+    PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement,
+    Store, SwitchCampaign, SwitchPool, page_of,
 };
 use tokio::runtime::Handle;
 use tokio_postgres::types::Type;
@@ -137,16 +137,16 @@ pub(crate) async fn beside(address: &Address) -> Result<Connection, Error> {
 
 /// Audits a database beside running servers, or without one.
 pub async fn audit(address: &Address) -> Result<Report, Error> {
-    audit_as_of(address, None, &mut |_, _| ()).await
+    audit_as_of(address, None, &mut ()).await
 }
 
-/// The same, of its ledger as of a time if one is named; tells how far it has come.
+/// The same, of its ledger as of a time if one is named, with somebody who watches.
 pub async fn audit_as_of(
     address: &Address,
     as_of: Option<Timestamp>,
-    progress: &mut (dyn FnMut(u64, u64) + Send),
+    watch: &mut dyn AuditWatch,
 ) -> Result<Report, Error> {
-    crate::audit::audit(&beside(address).await?, as_of, progress).await
+    crate::audit::audit(&beside(address).await?, as_of, watch).await
 }
 
 #[async_trait]

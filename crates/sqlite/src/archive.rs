@@ -132,7 +132,7 @@ impl Archive {
                 return Err(corrupt(format_args!("the rows of {} are not those that were read", table.name)));
             }
         }
-        let report = audit::audit(&self.db, None, &mut |_, _| ())?;
+        let report = audit::audit(&self.db, None, &mut ())?;
         if let Some(breach) = report.breaches.first() {
             let code = breach.invariant.code();
             let (subject, expected, actual) = (&breach.subject, &breach.expected, &breach.actual);

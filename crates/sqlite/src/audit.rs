@@ -3,7 +3,7 @@
 use holdfast_core::audit::{Auditor, Report};
 use holdfast_core::snapshot::UsageKey;
 use holdfast_core::time::Timestamp;
-use holdfast_store::{Error, rows};
+use holdfast_store::{AuditWatch, Error, rows};
 use rusqlite::{Connection, params};
 
 use crate::archive;
@@ -15,40 +15,33 @@ use crate::load::many;
 pub(crate) fn audit(
     db: &Connection,
     as_of: Option<Timestamp>,
-    progress: &mut dyn FnMut(u64, u64),
+    watch: &mut dyn AuditWatch,
 ) -> Result<Report, Error> {
     // One snapshot for all statements, though a server may be writing beside us.
     db.execute_batch("BEGIN").store()?;
-    let report = read_all(db, as_of, progress);
+    let report = read_all(db, as_of, watch);
     db.execute_batch("ROLLBACK").store()?;
     report
 }
 
-fn read_all(
-    db: &Connection,
-    as_of: Option<Timestamp>,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<Report, Error> {
+fn read_all(db: &Connection, as_of: Option<Timestamp>, watch: &mut dyn AuditWatch) -> Result<Report, Error> {
     let auditor = Auditor::as_of(as_of);
     let mut auditor = if archive::is_one(db)? { auditor.of_part() } else { auditor };
-    let mut read = 0;
-    read_ledger(db, &mut auditor, as_of.is_none(), &mut |all| {
-        read += 1;
-        progress(read, all);
-    })?;
+    let read = read_ledger(db, &mut auditor, as_of.is_none(), watch)?;
     if as_of.is_none() {
-        read_orders(db, &mut auditor, &mut |count| progress(read + count, read.saturating_mul(2)))?;
+        let mut told = |count: u64| watch.progress(read.saturating_add(count), read.saturating_mul(2));
+        read_orders(db, &mut auditor, &mut told)?;
     }
     Ok(auditor.finish())
 }
 
-/// Reads every bucket with its entries. Told is each entry, with how many there are.
+/// Reads every bucket with its entries; how many.
 fn read_ledger(
     db: &Connection,
     auditor: &mut Auditor,
     with_caches: bool,
-    told: &mut dyn FnMut(u64),
-) -> Result<(), Error> {
+    watch: &mut dyn AuditWatch,
+) -> Result<u64, Error> {
     for campaign in many(db, "SELECT * FROM campaign ORDER BY id", params![], rows::campaign)? {
         auditor.campaign(&campaign);
     }
@@ -61,6 +54,7 @@ fn read_ledger(
     }
     let buckets = many(db, "SELECT * FROM bucket ORDER BY pool, number", params![], rows::bucket)?;
     let all = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(bucket.ledger_seq));
+    let mut read = 0_u64;
     let mut of_bucket =
         db.prepare("SELECT * FROM ledger WHERE pool = ?1 AND bucket = ?2 ORDER BY seq").store()?;
     for bucket in buckets {
@@ -71,10 +65,12 @@ fn read_ledger(
                 break;
             }
             auditor.entry(&entry);
-            told(all);
+            watch.entry(&entry);
+            read = read.saturating_add(1);
+            watch.progress(read, all);
         }
     }
-    Ok(())
+    Ok(read)
 }
 
 /// Reads every order with its entries, and what counts orders. Told is how many entries of orders were read.

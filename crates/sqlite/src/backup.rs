@@ -130,7 +130,7 @@ fn check_file(path: &Path) -> Result<(), Error> {
     if let Some(first) = complaints.first() {
         return Err(corrupt(format_args!("{}: {first}", path.display())));
     }
-    let report = audit::audit(&db, None, &mut |_, _| ())?;
+    let report = audit::audit(&db, None, &mut ())?;
     match report.breaches.first() {
         None => Ok(()),
         Some(breach) => Err(corrupt(format_args!(

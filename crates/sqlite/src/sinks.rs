@@ -269,8 +269,9 @@ fn backlog(db: &Connection, name: &SinkName) -> Result<Backlog, Error> {
     for lag in lags {
         told.buckets = told.buckets.saturating_add(1);
         told.entries = told.entries.saturating_add(lag.ledger_seq.saturating_sub(lag.seq));
-        let first = time_of(db, (lag.bucket, lag.seq.saturating_add(1)))?;
-        told.oldest_at = [told.oldest_at, first].into_iter().flatten().min();
+        let first = (lag.bucket, lag.seq.saturating_add(1));
+        let dated = time_of(db, first)?.map(|at| (at, first));
+        told.oldest = [told.oldest, dated].into_iter().flatten().min();
     }
     Ok(told)
 }

@@ -19,11 +19,11 @@ use holdfast_core::stock::BucketKey;
 use holdfast_core::time::Timestamp;
 use holdfast_metrics::StoreMetrics;
 use holdfast_store::{
-    ActFilter, ActId, ActRow, ApprovalFilter, Authority, Batch, CampaignTotals, CaseFilter, CatalogChanges,
-    Clock, Committed, CreateKey, Credits, DueOrder, Error, Failpoints, KeyId, KeyRefusal, KeyRow, Lease,
-    LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page, PoolFilter,
-    PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement, Store,
-    SwitchCampaign, SwitchPool, SystemClock,
+    ActFilter, ActId, ActRow, ApprovalFilter, AuditWatch, Authority, Batch, CampaignTotals, CaseFilter,
+    CatalogChanges, Clock, Committed, CreateKey, Credits, DueOrder, Error, Failpoints, KeyId, KeyRefusal,
+    KeyRow, Lease, LedgerAhead, LedgerFilter, LedgerPosition, NewIncarnation, OpenEnds, OrderFilter, Page,
+    PoolFilter, PoolRow, PutAssortment, PutCampaign, QueuePlace, ResolveCase, RevokeKey, Scope, Settlement,
+    Store, SwitchCampaign, SwitchPool, SystemClock,
 };
 use rusqlite::{Connection, params};
 
@@ -161,16 +161,16 @@ pub(crate) fn beside(path: &Path) -> Result<Connection, Error> {
 
 /// Audits a database file beside a running server, or without one.
 pub fn audit_file(path: &Path) -> Result<Report, Error> {
-    audit_file_as_of(path, None, &mut |_, _| ())
+    audit_file_as_of(path, None, &mut ())
 }
 
-/// The same, of its ledger as of a time if one is named; tells how far it has come.
+/// The same, of its ledger as of a time if one is named, with somebody who watches.
 pub fn audit_file_as_of(
     path: &Path,
     as_of: Option<Timestamp>,
-    progress: &mut dyn FnMut(u64, u64),
+    watch: &mut dyn AuditWatch,
 ) -> Result<Report, Error> {
-    audit::audit(&beside(path)?, as_of, progress)
+    audit::audit(&beside(path)?, as_of, watch)
 }
 
 #[async_trait]

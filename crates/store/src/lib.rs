@@ -36,6 +36,7 @@ mod settlement;
 mod sinks;
 mod switch;
 mod transit;
+mod watch;
 
 pub use acts::{About, Act, ActFilter, ActId, ActRow};
 pub use approvals::ApprovalFilter;
@@ -77,3 +78,4 @@ pub use sinks::{
     SinkRefusal, SinkRow, SinkSecret, SinkSettings, SinkState, SinkStore, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
 };
 pub use transit::{CAMPAIGN_TABLES, Cell, Digest, OWN_TABLES};
+pub use watch::AuditWatch;

@@ -9,6 +9,7 @@ use crate::limit::Limited;
 use crate::order::{Order, Usage};
 use crate::snapshot::{PaymentRow, UsageKey};
 use crate::stock::{BucketKey, Delta};
+use crate::time::Timestamp;
 
 use super::buckets::{BucketFacts, Range, less, opposite, signed};
 use super::json::{self, Object, units_of};
@@ -49,6 +50,19 @@ impl UsageFacts {
     }
 }
 
+/// An event of which sinks should have been told long ago: the first that each has not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StuckFacts {
+    /// The bucket.
+    pub bucket: BucketKey,
+    /// Its entry there.
+    pub seq: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// The names of the sinks.
+    pub sinks: Vec<String>,
+}
+
 /// What a run saw that is not as it should be. What is in order need not be in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -64,6 +78,8 @@ pub struct Facts {
     pub unapplied: Vec<(PaymentRow, &'static str)>,
     /// Usage.
     pub usage: Vec<UsageFacts>,
+    /// Events that sinks stand before.
+    pub stuck: Vec<StuckFacts>,
 }
 
 /// The findings, at most [`FINDINGS_MAX`].
@@ -93,6 +109,7 @@ pub fn classify(facts: &Facts) -> Vec<Finding> {
         }
     }
     facts.usage.iter().for_each(|usage| sorted.usage(usage));
+    facts.stuck.iter().for_each(|stuck| sorted.stuck(stuck));
     sorted.findings.sort_by_key(|finding| finding.class);
     sorted.findings.truncate(FINDINGS_MAX);
     sorted.findings
@@ -386,6 +403,23 @@ impl Sorted {
         };
         let place = Place { position: hashed(&[&whose]), ..Place::default() };
         self.add(Class::UsageDrift, place, proof, told);
+    }
+
+    /// A sink that stands before another event the next time is slow, and that is another difference.
+    fn stuck(&mut self, facts: &StuckFacts) {
+        let StuckFacts { bucket, seq, at, sinks } = facts;
+        let told = Told {
+            expected: "delivered".to_owned(),
+            actual: format!("since {at} not by {}", sinks.join(", ")),
+            evidence: Object::new()
+                .raw("bucket", bucket.number)
+                .raw("seq", seq)
+                .text("at", at)
+                .texts("sinks", sinks)
+                .finish(),
+        };
+        let place = Place { bucket: Some(*bucket), order: None, position: *seq, pool: None };
+        self.add(Class::EventStuck, place, Proof::Seen, told);
     }
 }
 

@@ -36,6 +36,11 @@ impl Object {
         self
     }
 
+    pub(super) fn texts(self, name: &str, texts: &[String]) -> Self {
+        let quoted: Vec<String> = texts.iter().map(|text| quoted_text(text)).collect();
+        self.raw(name, format_args!("[{}]", quoted.join(",")))
+    }
+
     pub(super) fn units(self, name: &str, units: Delta) -> Self {
         self.raw(name, units_of(units))
     }

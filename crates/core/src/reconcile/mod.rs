@@ -8,7 +8,7 @@ mod orders;
 mod rules;
 
 pub use buckets::{BucketFacts, Doubled, LedgerSums, Range};
-pub use classify::{Facts, PoolFacts, UsageFacts, classify};
+pub use classify::{Facts, PoolFacts, StuckFacts, UsageFacts, classify};
 pub use orders::{Lost, OrderFacts, OrderFault, judge, knows};
 pub use rules::{RULES, Rule, rule_of};
 

@@ -123,7 +123,7 @@ pub const RULES: [Rule; 15] = [
     },
     Rule {
         class: Class::EventStuck,
-        proof: "a sink's position stands still while its bucket has later events",
+        proof: "a sink that delivers has not looked at an event that is older than a minute, and that it stands before",
         disposition: Disposition::Watch,
         remedy: "the sink delivers again by itself; if it is there at the next look, a person must see to the receiver",
         actions: &[Acknowledge],

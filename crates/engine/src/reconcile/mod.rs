@@ -7,6 +7,7 @@ mod dispose;
 mod orders;
 mod pace;
 mod pass;
+mod sinks;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -76,7 +76,8 @@ impl<'e> Pass<'e> {
             && self.pair_halves().await?
             && self.compare_orders().await?
             && self.compare_payments().await?
-            && self.compare_usage().await?;
+            && self.compare_usage().await?
+            && self.look_at_sinks().await?;
         if !looked {
             return Ok(false);
         }

@@ -64,7 +64,7 @@ impl SinkFigures {
     pub(crate) fn show(&self, backlog: &Backlog, parked: u64, is_failing: bool) {
         self.at_work.store(true, Ordering::Relaxed);
         self.backlog.store(backlog.entries, Ordering::Relaxed);
-        self.oldest_at.store(backlog.oldest_at.map_or(i64::MAX, |at| at.0), Ordering::Relaxed);
+        self.oldest_at.store(backlog.oldest.map_or(i64::MAX, |(at, _)| at.0), Ordering::Relaxed);
         self.parked.store(parked, Ordering::Relaxed);
         self.is_failing.store(is_failing, Ordering::Relaxed);
     }

@@ -346,7 +346,7 @@ fn shown(sink: &SinkRow, backlog: &Backlog) -> SinkView {
         backlog: BacklogView {
             entries: backlog.entries,
             buckets: backlog.buckets,
-            oldest_at: backlog.oldest_at.map(time),
+            oldest_at: backlog.oldest.map(|(at, _)| time(at)),
             more: backlog.more,
         },
         parked: sink.parked,

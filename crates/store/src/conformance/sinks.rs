@@ -171,8 +171,8 @@ pub async fn a_sink_is_behind_until_it_advances(store: Subject, clock: TestClock
     assert_eq!(kinds, [Some(OrderEventKind::Held); 3]);
     assert!(reach(store, &erp, &[(first, 4), (other, 1), (third, 1)]).await);
     assert_eq!(lags(store, "erp").await, [lag(first, 4, 5)]);
-    let behind =
-        Backlog { buckets: 1, entries: 1, oldest_at: Some(Timestamp(START.0 + 1_000_000)), more: false };
+    let oldest = Some((Timestamp(START.0 + 1_000_000), (first, 5)));
+    let behind = Backlog { buckets: 1, entries: 1, oldest, more: false };
     assert_eq!(store.backlog(named("erp")).await.expect("read"), behind);
     let told = store.deliveries(vec![(first, 5), (first, 4), (first, 99)]).await.expect("read");
     let told: Vec<_> = told.into_iter().map(|told| (told.position.1, told.state)).collect();

@@ -168,11 +168,14 @@ impl Rows {
     fn backlog(&self, name: &SinkName) -> Backlog {
         let page = Page { after: None, limit: BACKLOG_BUCKETS_MAX + 1 };
         let (lags, more) = page_of(self.lagging(name, &page), BACKLOG_BUCKETS_MAX);
-        let first = |lag: &Lag| self.ledger.get(&(lag.bucket, lag.seq + 1)).map(|entry| entry.at);
+        let first = |lag: &Lag| {
+            let position = (lag.bucket, lag.seq + 1);
+            self.ledger.get(&position).map(|entry| (entry.at, position))
+        };
         Backlog {
             buckets: lags.len() as u64,
             entries: lags.iter().map(|lag| lag.ledger_seq - lag.seq).sum(),
-            oldest_at: lags.iter().filter_map(first).min(),
+            oldest: lags.iter().filter_map(first).min(),
             more,
         }
     }

@@ -19,7 +19,9 @@ pub use evidence::{action_sum, owner, position_at};
 pub use files::{imported, since};
 pub use limits::{write_keys, write_limits};
 pub use reconcile::{bucket_head, discrepancy, odd_pool, range, run, sums, write_found, write_proof};
-pub use sinks::{Lagging, dead_letter, delivery, lagging, sink, sink_name, write_secrets, write_settings};
+pub use sinks::{
+    Lagging, dated_entry, dead_letter, delivery, lagging, sink, sink_name, write_secrets, write_settings,
+};
 
 use crate::error::Error;
 

@@ -3,6 +3,7 @@
 use holdfast_core::event::OrderEventKind;
 use holdfast_core::id::PoolId;
 use holdfast_core::stock::BucketKey;
+use holdfast_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::codec::{number, number_id, optional_time, text, time, word};
@@ -122,7 +123,7 @@ pub struct Lagging {
     /// Strikes of the next event.
     pub strikes: u32,
     /// The earliest time that later rounds name: it stands before that, if it came further.
-    pub from: Option<holdfast_core::time::Timestamp>,
+    pub from: Option<Timestamp>,
 }
 
 /// Reads such a bucket.
@@ -140,6 +141,11 @@ pub fn lagging(row: &dyn Row) -> Result<Lagging, Error> {
 fn entry_position(row: &dyn Row) -> Result<LedgerPosition, Error> {
     let bucket = BucketKey { pool: PoolId(number_id(row, "pool")?), number: number(row, "bucket")? };
     Ok((bucket, number(row, "seq")?))
+}
+
+/// Reads when an entry was written, and its place.
+pub fn dated_entry(row: &dyn Row) -> Result<(Timestamp, LedgerPosition), Error> {
+    Ok((time(row, "at")?, entry_position(row)?))
 }
 
 /// Reads a parked event.

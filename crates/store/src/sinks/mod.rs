@@ -165,8 +165,8 @@ pub struct Backlog {
     pub buckets: u64,
     /// Ledger entries in them: at most so many events, for not every entry carries one.
     pub entries: u64,
-    /// The time of the oldest of them.
-    pub oldest_at: Option<Timestamp>,
+    /// The oldest of them, and its time.
+    pub oldest: Option<(Timestamp, LedgerPosition)>,
     /// Whether there are more than [`BACKLOG_BUCKETS_MAX`] such buckets; the rest is not counted.
     pub more: bool,
 }

@@ -6,15 +6,15 @@ use super::Shop;
 use crate::support::{Http, run, wait_until};
 
 /// A campaign with a pool of two buckets, and three orders in it: held, sold, released.
-struct Stall {
+pub(super) struct Stall {
     campaign: String,
-    pool: String,
+    pub(super) pool: String,
     held: String,
     sold: String,
 }
 
 impl Stall {
-    async fn open(http: &Http, name: &str) -> Self {
+    pub(super) async fn open(http: &Http, name: &str) -> Self {
         let campaign = format!("stall-{name}");
         http.campaign(&campaign, json!({"account_limit": 100})).await;
         let pool = http.pool(&campaign, "CUP", 20, 1).await;
@@ -269,6 +269,8 @@ macro_rules! on_both {
         }
     )*};
 }
+
+pub(super) use on_both;
 
 on_both! {
     each_fault_is_found_named_and_mended: faults_are_found_on_sqlite faults_are_found_on_postgres,

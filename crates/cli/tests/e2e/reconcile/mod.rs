@@ -2,6 +2,7 @@
 //! right is ever called wrong.
 
 mod clean;
+mod events;
 mod faults;
 
 use std::sync::Arc;
@@ -55,8 +56,9 @@ struct Shop {
 impl Shop {
     async fn open(on_postgres: bool) -> Self {
         // Runs come when the test asks for them.
-        let arguments = ["--auth", "off", "--reconcile-seconds", "0", "--reconcile-full-seconds", "0"];
-        let start = Start { arguments: arguments.map(str::to_owned).to_vec(), ..Start::default() };
+        let runs = ["--reconcile-seconds", "0", "--reconcile-full-seconds", "0"];
+        let arguments = ["--auth", "off", "--sink-private-addresses", "allow"].into_iter().chain(runs);
+        let start = Start { arguments: arguments.map(str::to_owned).collect(), ..Start::default() };
         let (server, raw) = if on_postgres {
             let database = Database::shared().await.unwrap();
             let server = Server::start_at(&database.url(), &start).await.expect("it starts");
