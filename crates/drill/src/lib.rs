@@ -4,6 +4,7 @@ mod deployment;
 mod fault;
 mod history;
 mod outcome;
+pub mod report;
 mod scenario;
 
 pub use deployment::{Deployment, Kind};
