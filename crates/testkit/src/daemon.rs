@@ -13,12 +13,13 @@ use tokio::net::TcpStream;
 use tokio::process::Child;
 
 use crate::command::{as_server_user, give_to_server_user, wait_until};
+use crate::folder::Folder;
 use crate::port::Port;
-use crate::{processes, scratch};
+use crate::processes;
 
 #[derive(Debug)]
 pub(crate) struct Daemon {
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: Folder,
     pub(crate) port: Port,
     program: PathBuf,
     child: Mutex<Option<Child>>,
@@ -28,15 +29,15 @@ impl Daemon {
     /// Reserves a folder and a port; [`Daemon::start`] starts the program.
     pub(crate) async fn new(program: PathBuf) -> Result<Self> {
         let label = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let folder = scratch::of_process(&label)?;
-        give_to_server_user(&folder).await?;
+        let folder = Folder::new(&label)?;
+        give_to_server_user(folder.path()).await?;
         Ok(Self { folder, port: Port::reserve()?, program, child: Mutex::new(None) })
     }
 
     /// Starts the program and waits until it takes connections.
     pub(crate) async fn start(&self, arguments: &[OsString]) -> Result<()> {
         let log = || File::options().create(true).append(true).open(self.log_file());
-        let mut command = as_server_user(&self.program, &self.folder);
+        let mut command = as_server_user(&self.program, self.folder.path());
         command.args(arguments).stdin(Stdio::null()).stdout(log()?).stderr(log()?);
         let child = command.spawn().with_context(|| self.program.display().to_string())?;
         *self.child() = Some(child);
@@ -54,7 +55,7 @@ impl Daemon {
     /// Asks the program to end, and waits until it has.
     pub(crate) async fn stop(&self) -> Result<()> {
         let child = self.child().take();
-        for pid in processes::within(&self.folder)? {
+        for pid in processes::within(self.folder.path())? {
             processes::signal(pid, Signal::TERM)?;
         }
         if let Some(mut child) = child {
@@ -64,20 +65,20 @@ impl Daemon {
     }
 
     pub(crate) fn kill(&self) -> Result<()> {
-        processes::kill(&self.folder)
+        self.folder.kill()
     }
 
     pub(crate) fn pause(&self) -> Result<()> {
-        processes::pause(&self.folder).map(drop)
+        self.folder.pause()
     }
 
     pub(crate) fn resume(&self) -> Result<()> {
-        processes::resume(&self.folder)
+        self.folder.resume()
     }
 
     /// A file in the folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.folder.path().join(name)
     }
 
     /// Writes a file that belongs to the program.
@@ -93,20 +94,11 @@ impl Daemon {
     }
 
     fn log_file(&self) -> PathBuf {
-        self.folder.join("log")
+        self.folder.path().join("log")
     }
 
     fn child(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // What cannot be cleared away now is left to the guard.
-        if processes::kill(&self.folder).is_ok() {
-            let _ = scratch::remove(&self.folder);
-        }
     }
 }
 

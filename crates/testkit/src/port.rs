@@ -13,13 +13,15 @@ const COUNT: u16 = 2_000;
 
 /// A port on 127.0.0.1, reserved among all tests of this machine's user by a lock on a file as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Port {
-    pub(crate) number: u16,
+pub struct Port {
+    /// Its number.
+    pub number: u16,
     _lock: File,
 }
 
 impl Port {
-    pub(crate) fn reserve() -> Result<Self> {
+    /// A free one.
+    pub fn reserve() -> Result<Self> {
         let folder = scratch::base()?.join("ports");
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         // Processes begin at different places, so that they seldom meet.

@@ -108,7 +108,7 @@ impl Redis {
 
     /// Runs one command; its answer as `redis-cli` prints it to a file. An error reply is an error.
     pub async fn command(&self, words: &[&str]) -> Result<String> {
-        let mut cli = as_server_user(&self.cli, &self.daemon.folder);
+        let mut cli = as_server_user(&self.cli, self.daemon.folder.path());
         cli.args(["-e", "-h", "127.0.0.1", "-p", &self.port().to_string()]).args(words);
         output(&mut cli).await
     }
@@ -158,8 +158,13 @@ impl Redis {
 
     /// A second server that follows this one; it has caught up when this returns.
     pub async fn replica(&self) -> Result<Self> {
+        self.replica_through(self.port()).await
+    }
+
+    /// The same, where what it follows passes another port, of a proxy before this server.
+    pub async fn replica_through(&self, port: u16) -> Result<Self> {
         let replica = Self::start_with(self.options).await?;
-        replica.command(&["REPLICAOF", "127.0.0.1", &self.port().to_string()]).await?;
+        replica.command(&["REPLICAOF", "127.0.0.1", &port.to_string()]).await?;
         wait_until("the replica to follow", async || {
             let state = replica.command(&["INFO", "replication"]).await?;
             Ok(state.contains("master_link_status:up"))
@@ -246,7 +251,7 @@ impl Sentinel {
         let sentinel = Self { daemon };
         let cli = &master.cli;
         wait_until("the Sentinel to know the replica", async || {
-            let mut command = as_server_user(cli, &sentinel.daemon.folder);
+            let mut command = as_server_user(cli, sentinel.daemon.folder.path());
             command.args(["-p", &port.to_string(), "SENTINEL", "REPLICAS", MASTER]);
             Ok(output(&mut command).await?.contains("master-link-status\nok"))
         })

@@ -12,7 +12,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::processes;
 
-/// Waits for the death of process `$1`, then kills every process that works in folder `$2`, and removes the folder.
+/// Waits for the death of process `$1`, then kills every process that works in folder `$2`, and removes
+/// the folder with what is mounted in it.
 /// Servers are looked for more than once, because a dying one may just be starting another process.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
@@ -26,6 +27,7 @@ while [ "$quiet" -lt 2 ]; do
         esac
     done
 done
+grep -o " $2/[^ ]*" /proc/mounts | while read -r mounted; do umount -l "$mounted"; done
 rm -rf "$2"
 "#;
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use holdfast_testkit::{Nats, Redis, RedisOptions};
+use holdfast_testkit::{FaultProxy, Nats, Redis, RedisOptions, Way};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -54,6 +54,19 @@ async fn a_replica_takes_over() {
     replica.promote().await.unwrap();
     assert_eq!(replica.command(&["GET", "k"]).await.unwrap(), "7");
     replica.command(&["SET", "k", "8"]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replica_whose_network_is_held_lacks_the_last_writes() {
+    let server = Redis::start().await.unwrap();
+    let proxy = FaultProxy::start(server.port()).await.unwrap();
+    server.command(&["SET", "k", "7"]).await.unwrap();
+    let replica = server.replica_through(proxy.port()).await.unwrap();
+    proxy.hold(Way::ToClient);
+    server.command(&["SET", "k", "8"]).await.unwrap();
+    server.kill().unwrap();
+    replica.promote().await.unwrap();
+    assert_eq!(replica.command(&["GET", "k"]).await.unwrap(), "7");
 }
 
 #[tokio::test]

@@ -132,6 +132,22 @@ async fn new_connections_are_refused_while_open_ones_live() {
 }
 
 #[tokio::test]
+async fn new_connections_lead_to_another_server_while_open_ones_stay() {
+    let proxy = echo().await;
+    let mut before = connect(&proxy).await;
+    ask(&mut before, "before").await.unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    proxy.lead_to(other.local_addr().unwrap().port());
+    let mut after = connect(&proxy).await;
+    let (mut met, _) = timeout(MOMENT * 10, other.accept()).await.unwrap().unwrap();
+    met.write_all(b"other").await.unwrap();
+    let mut got = [0; 5];
+    after.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"other");
+    assert_eq!(ask(&mut before, "stays").await.unwrap(), "stays");
+}
+
+#[tokio::test]
 async fn a_dropped_proxy_ends_its_connections() {
     let proxy = echo().await;
     let mut stream = connect(&proxy).await;
@@ -155,5 +171,9 @@ async fn the_answer_to_a_commit_is_lost_after_the_commit() {
     assert!(lost.contains("Connection reset by peer") || lost.contains("closed the connection"), "{lost}");
     assert_eq!(proxy.commit_answers_lost().await, 1);
     psql(&through, "BEGIN; INSERT INTO t VALUES (3); COMMIT").await.unwrap();
-    assert_eq!(psql(&direct, "SELECT n FROM t ORDER BY n").await.unwrap(), "2\n3");
+    proxy.lose_commit_answers(1);
+    proxy.keep_commit_answers();
+    psql(&through, "BEGIN; INSERT INTO t VALUES (4); COMMIT").await.unwrap();
+    assert_eq!(proxy.commit_answers_lost().await, 1);
+    assert_eq!(psql(&direct, "SELECT n FROM t ORDER BY n").await.unwrap(), "2\n3\n4");
 }

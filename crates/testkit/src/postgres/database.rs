@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::{
     Postgres, PostgresOptions, SUPERUSER, admin_url, create_database, lock, psql, psql_command, url,
 };
+use crate::folder::Folder;
 use crate::scratch;
 
 /// An empty database of the test's own on the run's shared server; dropped with this.
@@ -67,8 +68,9 @@ async fn shared_server() -> Result<u16> {
         let options = PostgresOptions {
             fsync: false,
             settings: vec!["full_page_writes = off".to_owned(), "max_connections = 500".to_owned()],
+            ..PostgresOptions::default()
         };
-        let server = Postgres::start_in(folder, options).await?;
+        let server = Postgres::start_in(Folder::at(folder), options).await?;
         fs::write(&port, server.port.number.to_string())?;
         // It belongs to the run from here on; the guard of the run ends it.
         std::mem::forget(server);

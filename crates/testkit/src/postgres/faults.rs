@@ -7,8 +7,8 @@ use anyhow::Result;
 use super::{Postgres, SUPERUSER};
 use crate::command::{as_server_user, give_to_server_user, output, wait_until};
 use crate::daemon::remove_if_there;
+use crate::folder::Folder;
 use crate::port::Port;
-use crate::{processes, scratch};
 
 /// The name by which a primary knows its synchronous standby.
 const STANDBY: &str = "standby";
@@ -23,19 +23,19 @@ impl Postgres {
 
     /// Kills every process of the server in the same instant.
     pub fn kill(&self) -> Result<()> {
-        processes::kill(&self.folder)?;
+        self.folder.kill()?;
         // A number in it may by now be another process, which would keep the server from starting.
-        remove_if_there(&self.data().join("postmaster.pid"))
+        remove_if_there(&self.data.join("postmaster.pid"))
     }
 
     /// Freezes every process of the server; connections stay open and nothing answers.
     pub fn pause(&self) -> Result<()> {
-        processes::pause(&self.folder).map(drop)
+        self.folder.pause()
     }
 
     /// Lets a paused server go on.
     pub fn resume(&self) -> Result<()> {
-        processes::resume(&self.folder)
+        self.folder.resume()
     }
 
     /// Ends all connections of clients; how many there were.
@@ -63,12 +63,13 @@ impl Postgres {
 
     /// A standby that every commit of this server waits for from now on, so that it can take over without loss.
     pub async fn synchronous_standby(&self) -> Result<Postgres> {
-        let folder = scratch::of_process("postgres")?;
-        give_to_server_user(&folder).await?;
-        let standby = Self { bin: self.bin.clone(), port: Port::reserve()?, folder };
-        let mut copy = as_server_user(self.bin.join("pg_basebackup"), &standby.folder);
+        let folder = Folder::new("postgres")?;
+        give_to_server_user(folder.path()).await?;
+        let (environment, data) = (self.environment.clone(), folder.path().join("data"));
+        let standby = Self { bin: self.bin.clone(), port: Port::reserve()?, folder, environment, data };
+        let mut copy = as_server_user(self.bin.join("pg_basebackup"), standby.folder.path());
         copy.args(["-R", "-X", "stream", "--checkpoint=fast", "-h", "127.0.0.1", "-U", SUPERUSER, "-p"]);
-        copy.arg(self.port().to_string()).arg("-D").arg(standby.data());
+        copy.arg(self.port().to_string()).arg("-D").arg(&standby.data);
         output(&mut copy).await?;
         let own = [format!("port = {}", standby.port.number), format!("cluster_name = '{STANDBY}'")];
         standby.configure(&own)?;
@@ -90,16 +91,21 @@ impl Postgres {
     /// Starts the server again, on the same port with the same data.
     pub async fn restart(&self) -> Result<()> {
         let mut start = self.pg_ctl("start");
-        start.arg("-l").arg(self.folder.join("log"));
+        start.arg("-l").arg(self.folder.path().join("log"));
         let started = output(&mut start).await;
         started
             .map(drop)
             .map_err(|error| error.context(format!("PostgreSQL does not start:\n{}", self.log())))
     }
 
+    /// Starts the server if it does not run, as a supervisor does.
+    pub async fn revive(&self) -> Result<()> {
+        if output(&mut self.pg_ctl("status")).await.is_ok() { Ok(()) } else { self.restart().await }
+    }
+
     /// What the server has written to its log.
     #[must_use]
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 }

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::command::{as_server_user, find, give_to_server_user, output};
+use crate::folder::Folder;
 use crate::port::Port;
-use crate::{processes, scratch};
+use crate::scratch;
 
 pub use database::Database;
 pub use pgbouncer::{PgBouncer, PoolMode};
@@ -32,20 +33,26 @@ pub struct PostgresOptions {
     pub fsync: bool,
     /// Further lines of `postgresql.conf`.
     pub settings: Vec<String>,
+    /// What it is started with in its environment.
+    pub environment: Vec<(String, String)>,
+    /// Where its data lies, if not in its own folder: on a disk that can be full.
+    pub disk: Option<PathBuf>,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { fsync: true, settings: Vec::new() }
+        Self { fsync: true, settings: Vec::new(), environment: Vec::new(), disk: None }
     }
 }
 
 /// A PostgreSQL server of the test's own on 127.0.0.1. Dropping it kills it and removes its data.
 #[derive(Debug)]
 pub struct Postgres {
-    folder: PathBuf,
+    folder: Folder,
     bin: PathBuf,
     port: Port,
+    environment: Vec<(String, String)>,
+    data: PathBuf,
 }
 
 impl Postgres {
@@ -56,16 +63,18 @@ impl Postgres {
 
     /// A new, empty server.
     pub async fn start_with(options: PostgresOptions) -> Result<Self> {
-        Self::start_in(scratch::of_process("postgres")?, options).await
+        Self::start_in(Folder::new("postgres")?, options).await
     }
 
-    async fn start_in(folder: PathBuf, options: PostgresOptions) -> Result<Self> {
-        give_to_server_user(&folder).await?;
-        let server = Self { bin: bin()?, port: Port::reserve()?, folder };
+    async fn start_in(folder: Folder, options: PostgresOptions) -> Result<Self> {
+        give_to_server_user(folder.path()).await?;
+        let PostgresOptions { fsync, settings: more, environment, disk } = options;
+        let data = disk.unwrap_or_else(|| folder.path().to_path_buf()).join("data");
+        let server = Self { bin: bin()?, port: Port::reserve()?, folder, environment, data };
         server.copy_template().await?;
-        let fsync = if options.fsync { "on" } else { "off" };
+        let fsync = if fsync { "on" } else { "off" };
         let mut settings = vec![format!("port = {}", server.port.number), format!("fsync = {fsync}")];
-        settings.extend(options.settings);
+        settings.extend(more);
         server.configure(&settings)?;
         server.restart().await?;
         Ok(server)
@@ -94,13 +103,10 @@ impl Postgres {
         psql(&admin_url(self.port(), database), sql).await
     }
 
-    fn data(&self) -> PathBuf {
-        self.folder.join("data")
-    }
-
     fn pg_ctl(&self, action: &str) -> tokio::process::Command {
-        let mut command = as_server_user(self.bin.join("pg_ctl"), &self.folder);
-        command.args([action, "-s", "-w", "-t", WAIT_SECONDS, "-D"]).arg(self.data());
+        let mut command = as_server_user(self.bin.join("pg_ctl"), self.folder.path());
+        command.args([action, "-s", "-w", "-t", WAIT_SECONDS, "-D"]).arg(&self.data);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -114,14 +120,14 @@ impl Postgres {
             make_template(&self.bin, &template).await?;
         }
         drop(lock);
-        let mut copy = as_server_user("cp", &self.folder);
-        copy.arg("-a").arg(template.join("data")).arg(self.data());
+        let mut copy = as_server_user("cp", self.folder.path());
+        copy.arg("-a").arg(template.join("data")).arg(&self.data);
         output(&mut copy).await?;
         Ok(())
     }
 
     fn configure(&self, settings: &[String]) -> Result<()> {
-        let path = self.data().join("postgresql.conf");
+        let path = self.data.join("postgresql.conf");
         let common = format!(
             "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nmax_connections = 200\n\
              timezone = 'UTC'\nlog_line_prefix = '%m [%p] %a '\nlog_checkpoints = off\n{}\n",
@@ -130,15 +136,6 @@ impl Postgres {
         let mut text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         text.push_str(&common);
         fs::write(&path, text).with_context(|| path.display().to_string())
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        // What cannot be cleared away now is left to the guard.
-        if processes::kill(&self.folder).is_ok() {
-            let _ = scratch::remove(&self.folder);
-        }
     }
 }
 

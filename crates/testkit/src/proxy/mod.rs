@@ -4,8 +4,9 @@ mod commits;
 mod connection;
 mod control;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -32,7 +33,10 @@ pub struct FaultProxy {
 
 #[derive(Debug)]
 struct Shared {
-    server: SocketAddr,
+    /// The port of 127.0.0.1 to which connections lead.
+    server_port: AtomicU16,
+    /// The port to which they led first: URLs name it.
+    named_port: u16,
     /// Whether what passes is PostgreSQL's protocol.
     is_postgres: bool,
     control: Control,
@@ -52,7 +56,8 @@ impl FaultProxy {
 
     async fn start_as(server_port: u16, is_postgres: bool) -> Result<Self> {
         let shared = Shared {
-            server: SocketAddr::from((Ipv4Addr::LOCALHOST, server_port)),
+            server_port: AtomicU16::new(server_port),
+            named_port: server_port,
             is_postgres,
             control: Control::default(),
             connections: Mutex::default(),
@@ -71,7 +76,12 @@ impl FaultProxy {
     /// A URL that names the server's port, led through the proxy.
     #[must_use]
     pub fn through(&self, url: &str) -> String {
-        url.replacen(&format!(":{}", self.shared.server.port()), &format!(":{}", self.port()), 1)
+        url.replacen(&format!(":{}", self.shared.named_port), &format!(":{}", self.port()), 1)
+    }
+
+    /// Leads connections from now on to the server at another port; open ones stay where they are.
+    pub fn lead_to(&self, server_port: u16) {
+        self.shared.server_port.store(server_port, Ordering::SeqCst);
     }
 
     /// Every byte takes this much longer on its way.
@@ -127,6 +137,11 @@ impl FaultProxy {
         self.shared.control.commits.arm(count);
     }
 
+    /// Loses no further answers to COMMITs.
+    pub fn keep_commit_answers(&self) {
+        self.shared.control.commits.disarm();
+    }
+
     /// Waits until no lost answer is owed any more; how many answers were lost since the start.
     pub async fn commit_answers_lost(&self) -> u32 {
         self.shared.control.commits.all_lost().await
@@ -169,7 +184,7 @@ async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn serve(client: TcpStream, shared: Arc<Shared>, ends: control::Ends) {
-    let Ok(server) = TcpStream::connect(shared.server).await else {
+    let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, shared.server_port.load(Ordering::SeqCst))).await else {
         // As the server would: the client sees its connection reset.
         let _ = client.set_zero_linger();
         return;
