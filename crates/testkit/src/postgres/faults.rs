@@ -98,9 +98,16 @@ impl Postgres {
             .map_err(|error| error.context(format!("PostgreSQL does not start:\n{}", self.log())))
     }
 
-    /// Starts the server if it does not run, as a supervisor does.
+    /// Waits until the server answers; starts it if it does not run, as a supervisor does.
     pub async fn revive(&self) -> Result<()> {
-        if output(&mut self.pg_ctl("status")).await.is_ok() { Ok(()) } else { self.restart().await }
+        wait_until("PostgreSQL to be back", async || {
+            if output(&mut self.pg_ctl("status")).await.is_err() {
+                self.restart().await?;
+            }
+            // One that has crashed may still be recovering, or end instead.
+            Ok(self.sql(SUPERUSER, "SELECT 1").await.is_ok())
+        })
+        .await
     }
 
     /// What the server has written to its log.
