@@ -188,6 +188,17 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode> {
     Ok(output::verdict(verdict.ok))
 }
 
+/// The same of any authority, for the drill.
+pub(crate) async fn verdicts(database: &str) -> Result<Vec<holdfast_drill::InvariantVerdict>> {
+    let verdict = Verdict::from(database::Url::parse(database)?.audit().await?);
+    let verdicts = verdict.invariants.into_iter().map(|of| holdfast_drill::InvariantVerdict {
+        code: of.code.to_owned(),
+        name: of.name.to_owned(),
+        breaches: of.breaches,
+    });
+    Ok(verdicts.collect())
+}
+
 fn text(verdict: &Verdict) -> Result<String> {
     let mut out = String::new();
     for invariant in &verdict.invariants {

@@ -14,8 +14,9 @@ use super::task::Task;
 /// How often a snapshot is kept, and how many: the oldest of them is what a careless restore brings back.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 const SNAPSHOTS: usize = 3;
-/// How long a snapshot may take: a server that stands still gives none.
-const SNAPSHOT_MAX: Duration = Duration::from_secs(1);
+/// How long the server may take to answer, and how often it is asked to be whole again.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+const TRIES_MAX: u32 = 20;
 /// For how long a replica has heard nothing when it takes over.
 const LAG: Duration = Duration::from_millis(300);
 /// For how long of which time nothing can be acknowledged, so that it is delivered again: a tenth of all deliveries.
@@ -96,14 +97,14 @@ impl Cache {
 
     /// It loses everything.
     pub(super) async fn wipe(&self) -> Result<()> {
-        self.servers.pair.lock().await.primary.command(&["FLUSHALL"]).await.map(drop)
+        self.servers.command(&["FLUSHALL"]).await
     }
 
-    /// It comes back as it was some seconds before. Nothing older was kept: it has lost everything.
+    /// It comes back as it was some seconds before.
     pub(super) async fn restore(&self) -> Result<()> {
         let pair = self.servers.pair.lock().await;
-        let before = self.servers.snapshots.lock().await.pop_front().context("no snapshot was kept")?;
-        pair.primary.restore(&before).await
+        let snapshots = self.servers.snapshots.lock().await;
+        pair.primary.restore(snapshots.front().context("no snapshot was kept")?).await
     }
 
     /// The primary dies, and a replica that has not heard of its last writes takes over.
@@ -140,21 +141,35 @@ impl Cache {
     /// Hears everything again.
     pub(super) async fn deliver_once(&self) -> Result<()> {
         self.repeating.end().await;
-        self.servers.acknowledge(true).await
+        let mut last = Ok(());
+        for _ in 0..TRIES_MAX {
+            last = self.servers.acknowledge(true).await;
+            if last.is_ok() {
+                break;
+            }
+            tokio::time::sleep(REFUSED).await;
+        }
+        last
     }
 }
 
 impl Servers {
     /// Whether entries may be acknowledged.
     async fn acknowledge(&self, may: bool) -> Result<()> {
-        let rule = if may { "+xack" } else { "-xack" };
-        self.pair.lock().await.primary.command(&["ACL", "SETUSER", "default", rule]).await.map(drop)
+        self.command(&["ACL", "SETUSER", "default", if may { "+xack" } else { "-xack" }]).await
+    }
+
+    /// Asks the primary something, and does not wait for one that stands still: who resumes it has to get at it.
+    async fn command(&self, words: &[&str]) -> Result<()> {
+        let pair = self.pair.lock().await;
+        let asked = tokio::time::timeout(ANSWER_MAX, pair.primary.command(words)).await;
+        asked.context("the cache does not answer")?.map(drop)
     }
 
     async fn keep_snapshot(&self) -> Result<()> {
         let taken = {
             let pair = self.pair.lock().await;
-            tokio::time::timeout(SNAPSHOT_MAX, pair.primary.snapshot()).await??
+            tokio::time::timeout(ANSWER_MAX, pair.primary.snapshot()).await??
         };
         let mut snapshots = self.snapshots.lock().await;
         snapshots.push_back(taken);
