@@ -35,6 +35,8 @@ const STEP_SECONDS: i64 = 600;
 /// A deployment of the drill's own.
 struct Private {
     kind: Kind,
+    /// What it was prepared for.
+    faults: BTreeSet<Fault>,
     // Dropped in this order: who uses something goes before it.
     nodes: Vec<Node>,
     cache: Option<Cache>,
@@ -70,17 +72,12 @@ pub(crate) async fn deploy(kind: Kind, faults: &BTreeSet<Fault>) -> Result<Box<d
         let roles = splits_roles.then(|| if number + 1 == count { "worker" } else { "api" });
         let redis = cache.as_ref().map(Cache::url);
         nodes.push(Node::start(Start { database: authority.url(), redis, roles, environment })?);
-        if number == 0 {
-            // It makes the tables for all.
-            for node in &nodes {
-                node.ready().await?;
-            }
-        }
     }
     for node in &nodes {
         node.ready().await?;
     }
-    Ok(Box::new(Private { kind, nodes, cache, authority, shim, victims: Mutex::default() }))
+    let faults = faults.clone();
+    Ok(Box::new(Private { kind, faults, nodes, cache, authority, shim, victims: Mutex::default() }))
 }
 
 impl Private {
@@ -136,7 +133,9 @@ impl Deployment for Private {
     }
 
     fn can(&self, fault: Fault) -> Result<(), String> {
-        by_kind(self.kind, fault)
+        by_kind(self.kind, fault)?;
+        let is_prepared = self.faults.contains(&fault);
+        is_prepared.then_some(()).ok_or_else(|| format!("it was not prepared for {}", fault.name()))
     }
 
     async fn begin(&self, fault: Fault) -> Result<()> {
