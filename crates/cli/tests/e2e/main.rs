@@ -43,6 +43,7 @@ mod reconcile;
 mod sale;
 mod scenarios;
 mod sinks;
+mod stage;
 mod status;
 mod support;
 mod tls;

@@ -10,6 +10,7 @@ use holdfast_testkit::{FaultProxy, Redis, Snapshot, Way};
 use tokio::sync::Mutex;
 
 use super::task::Task;
+use super::wait;
 
 /// How often a snapshot is kept, and how many: the oldest of them is what a careless restore brings back.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
@@ -115,7 +116,7 @@ impl Cache {
             None => Replica::of(&pair.primary).await?,
         };
         replica.network.hold(Way::ToClient);
-        tokio::time::sleep(LAG).await;
+        wait(LAG).await;
         pair.primary.kill()?;
         replica.server.promote().await?;
         self.proxy.lead_to(replica.server.port());
@@ -124,18 +125,19 @@ impl Cache {
         Ok(())
     }
 
-    /// Now and then refuses to hear that an entry has landed: it is delivered again.
-    pub(super) fn repeat_deliveries(&self) {
+    /// Refuses to hear that entries have landed, so that they are delivered again: at once, and then now and then until
+    /// it is told to stop.
+    pub(super) async fn repeat_deliveries(&self) -> Result<()> {
+        self.servers.refuse_a_moment().await?;
         let servers = Arc::clone(&self.servers);
         self.repeating.begin(async move {
             loop {
+                wait(ACKNOWLEDGED).await;
                 // A server that is just away repeats what it has when it is back.
-                let _ = servers.acknowledge(false).await;
-                tokio::time::sleep(REFUSED).await;
-                let _ = servers.acknowledge(true).await;
-                tokio::time::sleep(ACKNOWLEDGED).await;
+                let _ = servers.refuse_a_moment().await;
             }
         });
+        Ok(())
     }
 
     /// Hears everything again.
@@ -147,13 +149,19 @@ impl Cache {
             if last.is_ok() {
                 break;
             }
-            tokio::time::sleep(REFUSED).await;
+            wait(REFUSED).await;
         }
         last
     }
 }
 
 impl Servers {
+    async fn refuse_a_moment(&self) -> Result<()> {
+        self.acknowledge(false).await?;
+        wait(REFUSED).await;
+        self.acknowledge(true).await
+    }
+
     /// Whether entries may be acknowledged.
     async fn acknowledge(&self, may: bool) -> Result<()> {
         self.command(&["ACL", "SETUSER", "default", if may { "+xack" } else { "-xack" }]).await

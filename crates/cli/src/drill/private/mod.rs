@@ -32,6 +32,12 @@ const STANDSTILL: Duration = Duration::from_secs(7);
 /// How far a node's clock is set forward.
 const STEP_SECONDS: i64 = 600;
 
+/// Waits for a time.
+#[expect(clippy::disallowed_methods, reason = "a fault lasts for a time, and a node is started again after one")]
+async fn wait(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
 /// A deployment of the drill's own.
 struct Private {
     kind: Kind,
@@ -161,10 +167,7 @@ impl Deployment for Private {
             Fault::WipeCache => self.cache()?.wipe().await,
             Fault::RestoreCache => self.cache()?.restore().await,
             Fault::FailOverCache => self.cache()?.fail_over().await,
-            Fault::RepeatDeliveries => {
-                self.cache()?.repeat_deliveries();
-                Ok(())
-            }
+            Fault::RepeatDeliveries => self.cache()?.repeat_deliveries().await,
             Fault::StepClock => self.step_clock(STEP_SECONDS),
             Fault::SlowDisk => Authority::slow_disk(self.shim.as_ref(), true),
             Fault::FillDisk => self.authority.fill_disk(),

@@ -14,6 +14,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::wait;
+
 /// How long a node may take until it is ready for the first time.
 const READY_MAX: Duration = Duration::from_secs(60);
 /// How long one look at it may take, and how long after that is the next.
@@ -96,7 +98,7 @@ impl Node {
                 if self.keeper.0.is_finished() {
                     bail!("the executable {:?} cannot be started", std::env::current_exe()?);
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                wait(LOOK_EVERY).await;
             }
             Ok(())
         };
@@ -191,7 +193,7 @@ async fn keep(life: Arc<Life>, program: Program) {
             Some(Ok(mut child)) => {
                 // However it ended: if it is still wanted, there has to be another.
                 let _ = child.wait().await;
-                tokio::time::sleep(RESTART_DELAY).await;
+                wait(RESTART_DELAY).await;
             }
             Some(Err(_)) => return,
             None => life.changed.notified().await,
