@@ -11,6 +11,7 @@ mod database;
 mod demo;
 mod diagnose;
 mod doctor;
+mod drill;
 mod explain;
 mod export;
 mod import;
@@ -78,6 +79,9 @@ enum Command {
     /// Measure what this machine can do
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Drive load, break things, and hold every answer against the ledger
+    #[command(subcommand)]
+    Drill(drill::Command),
     /// Make, list and revoke keys of a running server
     #[command(subcommand)]
     Key(key::Command),
@@ -137,6 +141,7 @@ fn run(command: Command) -> Result<ExitCode> {
             Command::Case(command) => Box::pin(reconcile::cases(command)).await,
             Command::Demo(args) => Box::pin(demo::run(args)).await,
             Command::Bench(command) => Box::pin(bench::run(command)).await,
+            Command::Drill(command) => Box::pin(drill::run(command)).await,
             Command::Key(command) => Box::pin(key::run(command)).await,
             Command::Sink(command) => Box::pin(sink::run(command)).await,
             Command::Explain(command) => Box::pin(explain::run(command)).await,

@@ -90,7 +90,11 @@ pub(crate) fn find(program: &str, variable: &str, folders: &[PathBuf], package: 
 }
 
 /// Looks until `is_so` says yes. For states of servers that nothing announces; the wait is bounded.
-pub(crate) async fn wait_until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+pub(crate) async fn wait_until<L>(what: &str, is_so: impl Fn() -> L) -> Result<()>
+where
+    // No async closure: what it returns could not be sent to another thread in every context.
+    L: Future<Output = Result<bool>>,
+{
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let wait = async {
         while !is_so().await? {

@@ -41,7 +41,7 @@ impl Daemon {
         command.args(arguments).stdin(Stdio::null()).stdout(log()?).stderr(log()?);
         let child = command.spawn().with_context(|| self.program.display().to_string())?;
         *self.child() = Some(child);
-        wait_until("the server to take connections", async || {
+        wait_until("the server to take connections", || async {
             let ended = self.child().as_mut().map(Child::try_wait).transpose()?.flatten();
             if let Some(status) = ended {
                 bail!("{} ended at once: {status}\n{}", self.program.display(), self.log());

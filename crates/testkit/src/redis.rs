@@ -140,7 +140,7 @@ impl Redis {
         self.run(false).await?;
         if self.options.is_durable {
             self.command(&["CONFIG", "SET", "appendonly", "yes"]).await?;
-            wait_until("the append-only file", async || {
+            wait_until("the append-only file", || async {
                 let state = self.command(&["INFO", "persistence"]).await?;
                 Ok(!state.contains("aof_rewrite_in_progress:1") && !state.contains("aof_rewrite_scheduled:1"))
             })
@@ -165,7 +165,7 @@ impl Redis {
     pub async fn replica_through(&self, port: u16) -> Result<Self> {
         let replica = Self::start_with(self.options).await?;
         replica.command(&["REPLICAOF", "127.0.0.1", &port.to_string()]).await?;
-        wait_until("the replica to follow", async || {
+        wait_until("the replica to follow", || async {
             let state = replica.command(&["INFO", "replication"]).await?;
             Ok(state.contains("master_link_status:up"))
         })
@@ -218,7 +218,7 @@ impl Redis {
         arguments.extend(self.more.iter().map(OsString::from));
         self.daemon.start(&arguments).await?;
         // It takes connections before it has read its files.
-        wait_until("Redis to be ready", async || {
+        wait_until("Redis to be ready", || async {
             Ok(self.command(&["PING"]).await.is_ok_and(|answer| answer == "PONG"))
         })
         .await
@@ -250,7 +250,7 @@ impl Sentinel {
         daemon.start(&[file.into_os_string(), "--sentinel".into()]).await?;
         let sentinel = Self { daemon };
         let cli = &master.cli;
-        wait_until("the Sentinel to know the replica", async || {
+        wait_until("the Sentinel to know the replica", || async {
             let mut command = as_server_user(cli, sentinel.daemon.folder.path());
             command.args(["-p", &port.to_string(), "SENTINEL", "REPLICAS", MASTER]);
             Ok(output(&mut command).await?.contains("master-link-status\nok"))
@@ -293,18 +293,18 @@ impl RedisCluster {
         let replica = self.server().await?;
         let master = self.masters.get(master).context("no such master")?;
         let id = master.command(&["CLUSTER", "MYID"]).await?;
-        wait_until("the replica to know its master", async || {
+        wait_until("the replica to know its master", || async {
             Ok(replica.command(&["CLUSTER", "REPLICATE", &id]).await.is_ok())
         })
         .await?;
-        wait_until("the replica to follow", async || {
+        wait_until("the replica to follow", || async {
             let state = replica.command(&["INFO", "replication"]).await?;
             Ok(state.contains("master_link_status:up"))
         })
         .await?;
         // Who does not know it would not believe it either.
         let port = replica.port().to_string();
-        wait_until("the masters to know the replica", async || {
+        wait_until("the masters to know the replica", || async {
             for master in &self.masters {
                 if !master.command(&["CLUSTER", "SLOTS"]).await?.lines().any(|line| line == port) {
                     return Ok(false);
@@ -342,7 +342,7 @@ impl RedisCluster {
     }
 
     async fn until_it_works(&self) -> Result<()> {
-        wait_until("the Cluster to work", async || {
+        wait_until("the Cluster to work", || async {
             for master in &self.masters {
                 let info = master.command(&["CLUSTER", "INFO"]).await?;
                 let is_whole = info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3");

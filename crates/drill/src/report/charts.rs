@@ -154,7 +154,8 @@ pub(super) fn outcomes(id: &str, outcome: &Outcome) -> String {
     if outcome.answers.is_empty() {
         return format!("<p>{}</p>", words::NOTHING.spans());
     }
-    let mut answers: Vec<(&String, u64)> = outcome.answers.iter().map(|(name, count)| (name, *count)).collect();
+    let mut answers: Vec<(&String, u64)> =
+        outcome.answers.iter().map(|(name, count)| (name, *count)).collect();
     answers.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
     let most = answers.first().map_or(1, |(_, count)| *count).max(2);
     let shown = answers.len().min(BARS_MAX);
@@ -171,7 +172,8 @@ pub(super) fn outcomes(id: &str, outcome: &Outcome) -> String {
     let drawn = svg(&id, words::OUTCOMES, words::OUTCOMES_DESC, height(shown), &inner);
     let mut rows = String::new();
     for (name, count) in &answers {
-        let _ = write!(rows, "<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escaped(name), thousands(*count));
+        let _ =
+            write!(rows, "<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escaped(name), thousands(*count));
     }
     figure_of("", &drawn, &table(words::OUTCOMES, &[words::ANSWER, words::COUNT], &rows))
 }

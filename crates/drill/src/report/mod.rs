@@ -96,7 +96,15 @@ fn raw(out: &mut String, outcomes: &[Outcome]) {
     // Outcomes are plain data: they always have a JSON form.
     let json = serde_json::to_string(outcomes).unwrap_or_default();
     // Within a script element nothing is unescaped, so nothing in it may end it. These letters stand only in texts.
-    let inert = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    let inert = [
+        ('<', "\\u003c"),
+        ('>', "\\u003e"),
+        ('&', "\\u0026"),
+        ('\u{fffe}', "\\ufffe"),
+        ('\u{ffff}', "\\uffff"),
+    ]
+    .into_iter()
+    .fold(json.clone(), |text, (letter, escape)| text.replace(letter, escape));
     let link = percent_encoding::utf8_percent_encode(&json, percent_encoding::NON_ALPHANUMERIC);
     let _ = write!(
         out,

@@ -191,10 +191,8 @@ impl Plot {
         let dashes = if is_dashed { " stroke-dasharray=\"5 3\"" } else { "" };
         let colour = if class == "due" { String::from("currentColor") } else { format!("var(--{class})") };
         if !path.is_empty() {
-            let _ = write!(
-                self.inner,
-                "<path class=\"trace\"{dashes} d=\"{path}\" style=\"stroke:{colour}\"/>"
-            );
+            let _ =
+                write!(self.inner, "<path class=\"trace\"{dashes} d=\"{path}\" style=\"stroke:{colour}\"/>");
         }
     }
 

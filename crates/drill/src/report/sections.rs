@@ -88,11 +88,9 @@ fn invariants(out: &mut String, outcome: &Outcome) {
         let name = words::invariant(&of.code).map_or_else(|| escaped(&of.name), Text::spans);
         let verdict = match of.breaches {
             Some(0) => format!("<span class=\"good\">{}</span>", words::HOLDS.spans()),
-            Some(breaches) => format!(
-                "<span class=\"bad\">✘ {} {}</span>",
-                thousands(breaches),
-                words::BREACHES.spans()
-            ),
+            Some(breaches) => {
+                format!("<span class=\"bad\">✘ {} {}</span>", thousands(breaches), words::BREACHES.spans())
+            }
             None => format!("<span class=\"note\">{}</span>", words::NOT_SHOWN.spans()),
         };
         let _ = write!(
@@ -155,12 +153,8 @@ fn conditions(out: &mut String, outcome: &Outcome) {
     row(out, words::BEGAN_AT, &outcome.began_at);
     row(out, words::DEPLOYMENT, &environment.deployment);
     row(out, words::NODES, &environment.nodes.to_string());
-    let _ = write!(
-        out,
-        "<dt>{}</dt><dd>{}</dd>",
-        words::PRIVATE.spans(),
-        whether(environment.private).spans()
-    );
+    let _ =
+        write!(out, "<dt>{}</dt><dd>{}</dd>", words::PRIVATE.spans(), whether(environment.private).spans());
     row(out, words::VERSION, &environment.version);
     row(out, words::PROCESSORS, &environment.processors.to_string());
     row(out, words::LOAD_SECONDS, &parameters.seconds.to_string());

@@ -94,10 +94,16 @@ fn pages_of_any_outcomes_are_well_formed_and_load_nothing() {
         let mut ids = BTreeSet::new();
         for node in document.descendants() {
             let tag = node.tag_name().name();
-            assert!(!["link", "img", "iframe", "object", "embed", "base", "use", "image"].contains(&tag), "{tag}");
+            assert!(
+                !["link", "img", "iframe", "object", "embed", "base", "use", "image"].contains(&tag),
+                "{tag}"
+            );
             for attribute in node.attributes() {
                 let (name, value) = (attribute.name(), attribute.value());
-                assert!(!["src", "srcset", "action"].contains(&name) && !name.starts_with("on"), "{name}={value}");
+                assert!(
+                    !["src", "srcset", "action"].contains(&name) && !name.starts_with("on"),
+                    "{name}={value}"
+                );
                 let is_inside = value.starts_with('#') || value.starts_with("data:application/json");
                 assert!(name != "href" || is_inside, "{value}");
                 assert!(name != "id" || ids.insert(value.to_owned()), "{value} twice");
@@ -166,7 +172,8 @@ fn everything_is_said_in_both_languages() {
         let text = node.text().unwrap_or_default();
         let is_chinese = text.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
         let parents: Vec<Node> = node.ancestors().collect();
-        let is_both = parents.iter().any(|node| ["title", "desc", "script"].contains(&node.tag_name().name()));
+        let is_both =
+            parents.iter().any(|node| ["title", "desc", "script"].contains(&node.tag_name().name()));
         let is_marked = parents.iter().any(|node| node.attribute("lang") == Some("zh-CN"));
         let is_other_buckets = text.starts_with(words::OTHER_BUCKETS.en);
         assert!(!is_chinese || is_both || is_marked || is_other_buckets, "{text}");

@@ -55,7 +55,7 @@ impl Postgres {
     pub async fn set(&self, parameter: &str, value: &str) -> Result<()> {
         self.sql(SUPERUSER, &format!("ALTER SYSTEM SET {parameter} = '{value}'")).await?;
         self.sql(SUPERUSER, "SELECT pg_reload_conf()").await?;
-        wait_until(&format!("{parameter} = {value}"), async || {
+        wait_until(&format!("{parameter} = {value}"), || async {
             Ok(self.sql(SUPERUSER, &format!("SHOW {parameter}")).await? == value)
         })
         .await
@@ -75,7 +75,7 @@ impl Postgres {
         standby.configure(&own)?;
         standby.restart().await?;
         self.set("synchronous_standby_names", STANDBY).await?;
-        wait_until("the standby to be synchronous", async || {
+        wait_until("the standby to be synchronous", || async {
             let state = self.sql(SUPERUSER, "SELECT sync_state FROM pg_stat_replication").await?;
             Ok(state == "sync")
         })
@@ -100,7 +100,7 @@ impl Postgres {
 
     /// Waits until the server answers; starts it if it does not run, as a supervisor does.
     pub async fn revive(&self) -> Result<()> {
-        wait_until("PostgreSQL to be back", async || {
+        wait_until("PostgreSQL to be back", || async {
             if output(&mut self.pg_ctl("status")).await.is_err() {
                 self.restart().await?;
             }

@@ -184,7 +184,9 @@ async fn accept_all(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn serve(client: TcpStream, shared: Arc<Shared>, ends: control::Ends) {
-    let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, shared.server_port.load(Ordering::SeqCst))).await else {
+    let Ok(server) =
+        TcpStream::connect((Ipv4Addr::LOCALHOST, shared.server_port.load(Ordering::SeqCst))).await
+    else {
         // As the server would: the client sees its connection reset.
         let _ = client.set_zero_linger();
         return;

@@ -34,7 +34,9 @@ impl Shim {
         fs::write(&source, SOURCE).with_context(|| source.display().to_string())?;
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(folder.path().join("shim.so")).arg(&source);
-        output(&mut compiler).await.context("a C compiler is needed (Debian: apt-get install gcc libc6-dev)")?;
+        output(&mut compiler)
+            .await
+            .context("a C compiler is needed (Debian: apt-get install gcc libc6-dev)")?;
         let path = folder.path().join("said");
         let said = File::create(&path).with_context(|| path.display().to_string())?;
         said.write_all_at(&[0; 16], CLOCK_AT)?;

@@ -33,7 +33,10 @@ const STANDSTILL: Duration = Duration::from_secs(7);
 const STEP_SECONDS: i64 = 600;
 
 /// Waits for a time.
-#[expect(clippy::disallowed_methods, reason = "a fault lasts for a time, and a node is started again after one")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a fault lasts for a time, and a node is started again after one"
+)]
 async fn wait(time: Duration) {
     tokio::time::sleep(time).await;
 }
@@ -103,9 +106,10 @@ impl Private {
             .filter(|at| fault == Fault::PauseWorker || self.nodes.get(*at).is_some_and(Node::sells))
             .collect();
         let is_whole = |at: &usize| victims.of.values().all(|(broken, _)| broken != at);
-        let turns = || (0..candidates.len()).filter_map(|step| {
-            candidates.get((victims.next + step) % candidates.len()).copied()
-        });
+        let turns = || {
+            (0..candidates.len())
+                .filter_map(|step| candidates.get((victims.next + step) % candidates.len()).copied())
+        };
         let at = turns().find(is_whole).or_else(|| turns().next()).context("there is no such node")?;
         victims.next += 1;
         victims.of.insert(fault, (at, Instant::now()));

@@ -76,7 +76,8 @@ impl Node {
     pub(super) fn start(start: Start) -> Result<Self> {
         let life = Life { folder: Folder::new("node")?, wanted: Mutex::new(true), changed: Notify::new() };
         let (life, port) = (Arc::new(life), Port::reserve()?);
-        let program = Program { executable: std::env::current_exe()?, port: port.number, start: start.clone() };
+        let program =
+            Program { executable: std::env::current_exe()?, port: port.number, start: start.clone() };
         let keeper = Keeper(tokio::spawn(keep(Arc::clone(&life), program)));
         Ok(Self { keeper, life, port, start })
     }

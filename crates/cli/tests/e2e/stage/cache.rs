@@ -41,8 +41,10 @@ async fn a_cache_that_is_cut_off_or_stands_still_holds_nobody_up() {
     let before = stage.connections();
     stage.begin("cut-cache").await;
     // The others lead to the authority.
-    wait_within(PATIENCE, "connections to be gone", async || (!before.is_subset(&stage.connections())).then_some(()))
-        .await;
+    wait_within(PATIENCE, "connections to be gone", async || {
+        (!before.is_subset(&stage.connections())).then_some(())
+    })
+    .await;
     stage.end("cut-cache").await;
     stage.cache_accepts().await;
     stage.begin("pause-cache").await;

@@ -14,7 +14,7 @@ async fn the_clock_of_an_embedded_authority_jumps_and_comes_back() {
     let time = async |stage: &Stage| {
         let answer = stage.place(0).await.unwrap();
         assert_eq!(answer.status, 201, "{answer:?}");
-        answer.text("created_at")
+        answer.text("hold_expires_at")
     };
     let before = time(&stage).await;
     stage.begin("step-clock").await;

@@ -52,7 +52,8 @@ impl Stage {
             }
         }
         stage.nodes[0].campaign("drop", json!({"queue_wait_ms": 600_000})).await;
-        let body = json!({"campaign_id": "drop", "sku": "CUP", "supply": 100_000, "buckets": 2, "path": path});
+        let body =
+            json!({"campaign_id": "drop", "sku": "CUP", "supply": 100_000, "buckets": 2, "path": path});
         let pool = stage.nodes[0].post("/v1/pools", &body).await;
         assert_eq!(pool.status, 201, "{pool:?}");
         stage.pool = pool.text("id");
@@ -125,8 +126,10 @@ impl Stage {
         for node in &self.nodes {
             let Some(answer) = node.try_send("GET", "/metrics", None).await else { continue };
             let text = String::from_utf8_lossy(&answer.raw).into_owned();
-            let is_of = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
-            let values = text.lines().filter(is_of).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+            let is_of =
+                |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+            let values =
+                text.lines().filter(is_of).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
             sum += values.sum::<f64>();
         }
         sum
@@ -135,7 +138,8 @@ impl Stage {
     /// The caches of the pool's buckets; none if no node can say.
     async fn caches(&self) -> Option<Vec<Value>> {
         let path = format!("/v1/pools/{}/cache", self.pool);
-        let answer = self.nodes[0].try_send("GET", &path, None).await.filter(|answer| answer.status == 200)?;
+        let answer =
+            self.nodes[0].try_send("GET", &path, None).await.filter(|answer| answer.status == 200)?;
         answer.body["buckets"].as_array().cloned()
     }
 

@@ -56,7 +56,8 @@ async fn the_only_node_dies_and_stands_still() {
 async fn a_worker_that_stands_still_lands_nothing_until_it_goes_on() {
     let mut stage = Stage::open("postgres", &["pause-worker"], "queued").await;
     assert_eq!(stage.nodes.len(), 2, "the worker does not sell");
-    let state = async |stage: &Stage, id: &str| stage.nodes[0].get(&format!("/v1/orders/{id}")).await.text("state");
+    let state =
+        async |stage: &Stage, id: &str| stage.nodes[0].get(&format!("/v1/orders/{id}")).await.text("state");
     stage.begin("pause-worker").await;
     let queued = stage.place(0).await.unwrap();
     assert_eq!(queued.status, 202, "{queued:?}");
@@ -64,7 +65,9 @@ async fn a_worker_that_stands_still_lands_nothing_until_it_goes_on() {
     let waited = stage.nodes[0].get(&format!("/v1/orders/{id}?wait=2s")).await;
     assert_eq!(waited.text("state"), "queued");
     stage.end("pause-worker").await;
-    wait_within(super::PATIENCE, "the order to land", async || (state(&stage, &id).await == "held").then_some(()))
-        .await;
+    wait_within(super::PATIENCE, "the order to land", async || {
+        (state(&stage, &id).await == "held").then_some(())
+    })
+    .await;
     stage.finish().await;
 }
