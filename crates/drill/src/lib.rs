@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod boundary;
 mod deployment;
 mod fault;
 mod history;

@@ -74,7 +74,7 @@ pub(super) fn pressure(id: &str, outcome: &Outcome) -> String {
     let groups = groups(&outcome.seconds, STEPS_MAX);
     let stacked = |group: &Group| words::CLASSES.iter().map(|(class, _)| group.of_class(class)).sum::<u64>();
     let most = groups.iter().map(|group| group.a_second(group.due.max(stacked(group)))).fold(1.0, f64::max);
-    let mut plot = Plot::new(end(outcome), Axis::linear(most), whole);
+    let mut plot = Plot::new(end(outcome), "s", Axis::linear(most), whole);
     let mut feet = vec![0.0; groups.len()];
     let mut key = Vec::new();
     for (class, text) in words::CLASSES {
@@ -109,13 +109,7 @@ pub(super) fn pressure(id: &str, outcome: &Outcome) -> String {
 pub(super) fn latency(id: &str, outcome: &Outcome) -> String {
     let groups = groups(&outcome.seconds, STEPS_MAX);
     let values = groups.iter().flat_map(|group| [group.p50_us, group.p99_us, group.max_us]).flatten();
-    let mut plot = Plot::new(end(outcome), Axis::log(values), |micros| {
-        // The axis has decades of microseconds only.
-        [(1e6, "s"), (1e3, "ms"), (1.0, "µs")]
-            .into_iter()
-            .find(|(unit, _)| micros >= *unit)
-            .map_or_else(String::new, |(unit, name)| format!("{:.0} {name}", micros / unit))
-    });
+    let mut plot = Plot::new(end(outcome), "s", Axis::log(values), decade);
     plot.windows(&outcome.windows);
     type Of = fn(&Group) -> Option<u64>;
     let lines: [(&str, Of); 3] =
@@ -137,7 +131,7 @@ pub(super) fn latency(id: &str, outcome: &Outcome) -> String {
 pub(super) fn backlog(id: &str, outcome: &Outcome) -> String {
     let groups = groups(&outcome.seconds, STEPS_MAX);
     let most = groups.iter().map(|group| group.backlog.max(group.under_way)).max().unwrap_or(0);
-    let mut plot = Plot::new(end(outcome), Axis::linear(figure(most)), whole);
+    let mut plot = Plot::new(end(outcome), "s", Axis::linear(figure(most)), whole);
     plot.windows(&outcome.windows);
     plot.trace("queued", false, groups.iter().map(|of| (of.from, of.to, Some(figure(of.backlog)))));
     plot.trace("refused", false, groups.iter().map(|of| (of.from, of.to, Some(figure(of.under_way)))));
@@ -239,7 +233,15 @@ pub(super) fn buckets(id: &str, outcome: &Outcome) -> String {
     figure_of(&legend(&classes), &drawn, &table(words::BUCKETS, &heads, &rows))
 }
 
-fn whole(value: f64) -> String {
+/// A decade of microseconds.
+pub(super) fn decade(micros: f64) -> String {
+    [(1e6, "s"), (1e3, "ms"), (1.0, "µs")]
+        .into_iter()
+        .find(|(unit, _)| micros >= *unit)
+        .map_or_else(String::new, |(unit, name)| format!("{:.0} {name}", micros / unit))
+}
+
+pub(super) fn whole(value: f64) -> String {
     if value >= 10.0 || value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
@@ -265,7 +267,7 @@ fn end_of_bar(inner: &mut String, x: f64, y: f64, text: &str) {
     let _ = write!(inner, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 6.0, y + 12.0, escaped(text));
 }
 
-fn legend(key: &[(&str, Text)]) -> String {
+pub(super) fn legend(key: &[(&str, Text)]) -> String {
     let mut out = String::from("<ul class=\"key\">");
     for (class, text) in key {
         let _ = write!(out, "<li><i style=\"background:var(--{class})\"></i>{}</li>", text.spans());
@@ -300,7 +302,7 @@ pub(super) fn table(caption: Text, heads: &[Text], rows: &str) -> String {
     out
 }
 
-fn figure_of(legend: &str, drawn: &str, table: &str) -> String {
+pub(super) fn figure_of(legend: &str, drawn: &str, table: &str) -> String {
     let summary = words::FIGURES.spans();
     format!("<figure>{legend}{drawn}<details><summary>{summary}</summary>{table}</details></figure>")
 }

@@ -1,6 +1,7 @@
 //! The page: all of what a drill found in one file that loads nothing, reads without a script, in two languages.
 
 mod charts;
+mod limits;
 mod markup;
 mod plot;
 mod sections;
@@ -12,6 +13,9 @@ use std::fmt::Write as _;
 
 use markup::{both, escaped, thousands, time};
 
+use serde::Serialize;
+
+use crate::boundary::Boundary;
 use crate::outcome::Outcome;
 
 const STYLE: &str = include_str!("style.css");
@@ -19,6 +23,19 @@ const STYLE: &str = include_str!("style.css");
 /// One self-contained page of what was found.
 #[must_use]
 pub fn page(outcomes: &[Outcome]) -> String {
+    document(outcomes, |out| runs(out, outcomes))
+}
+
+/// The same of a row of loads, with the boundary that they show before them.
+#[must_use]
+pub fn boundary_page(boundary: &Boundary, outcomes: &[Outcome]) -> String {
+    document(&(boundary, outcomes), |out| {
+        limits::section(out, boundary);
+        runs(out, outcomes);
+    })
+}
+
+fn document(data: &(impl Serialize + ?Sized), body: impl FnOnce(&mut String)) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
@@ -34,15 +51,19 @@ pub fn page(outcomes: &[Outcome]) -> String {
         words::TITLE.spans(),
         words::INTRO.spans()
     );
-    if outcomes.len() != 1 {
-        overview(&mut out, outcomes);
-    }
-    for (place, outcome) in outcomes.iter().enumerate() {
-        sections::section(&mut out, &format!("run-{place}"), outcome);
-    }
-    raw(&mut out, outcomes);
+    body(&mut out);
+    raw(&mut out, data);
     out.push_str("</main></body></html>\n");
     out
+}
+
+fn runs(out: &mut String, outcomes: &[Outcome]) {
+    if outcomes.len() != 1 {
+        overview(out, outcomes);
+    }
+    for (place, outcome) in outcomes.iter().enumerate() {
+        sections::section(out, &format!("run-{place}"), outcome);
+    }
 }
 
 /// A line for each outcome.
@@ -92,9 +113,9 @@ fn overview(out: &mut String, outcomes: &[Outcome]) {
 }
 
 /// All figures, for programs: in an element of the page, and as a link that saves them.
-fn raw(out: &mut String, outcomes: &[Outcome]) {
-    // Outcomes are plain data: they always have a JSON form.
-    let json = serde_json::to_string(outcomes).unwrap_or_default();
+fn raw(out: &mut String, data: &(impl Serialize + ?Sized)) {
+    // They are plain data: they always have a JSON form.
+    let json = serde_json::to_string(data).unwrap_or_default();
     // Within a script element nothing is unescaped, so nothing in it may end it. These letters stand only in texts.
     let inert = [
         ('<', "\\u003c"),

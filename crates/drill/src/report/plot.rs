@@ -1,4 +1,4 @@
-//! Charts over time, as inline SVG.
+//! Charts along time or load, as inline SVG.
 
 use std::fmt::Write as _;
 
@@ -77,13 +77,14 @@ impl Axis {
 pub(super) struct Plot {
     inner: String,
     axis: Axis,
-    seconds: u64,
+    /// Where the chart ends, in seconds or whatever else is along it.
+    end: u64,
 }
 
 impl Plot {
-    /// An empty one over so many seconds. `label` writes a value of the axis.
-    pub(super) fn new(seconds: u64, axis: Axis, label: impl Fn(f64) -> String) -> Self {
-        let mut plot = Self { inner: String::new(), axis, seconds: seconds.max(1) };
+    /// An empty one, to so many of a unit. `label` writes a value of the axis.
+    pub(super) fn new(end: u64, unit: &str, axis: Axis, label: impl Fn(f64) -> String) -> Self {
+        let mut plot = Self { inner: String::new(), axis, end: end.max(1) };
         for value in axis.marks() {
             let y = plot.y(value);
             let _ = write!(
@@ -95,23 +96,24 @@ impl Plot {
                 escaped(&label(value))
             );
         }
-        let step = step(plot.seconds);
-        for second in (0..=plot.seconds).step_by(usize::try_from(step).unwrap_or(1)) {
-            let x = plot.x(figure(second));
+        let step = step(plot.end);
+        for mark in (0..=plot.end).step_by(usize::try_from(step).unwrap_or(1)) {
+            let x = plot.x(figure(mark));
             let _ = write!(
                 plot.inner,
                 "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{BOTTOM}\" y2=\"{:.1}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{} s</text>",
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{} {}</text>",
                 BOTTOM + 5.0,
                 BOTTOM + 20.0,
-                thousands(second)
+                thousands(mark),
+                escaped(unit)
             );
         }
         plot
     }
 
-    fn x(&self, second: f64) -> f64 {
-        LEFT + (RIGHT - LEFT) * (second / figure(self.seconds)).clamp(0.0, 1.0)
+    fn x(&self, along: f64) -> f64 {
+        LEFT + (RIGHT - LEFT) * (along / figure(self.end)).clamp(0.0, 1.0)
     }
 
     fn y(&self, value: f64) -> f64 {
@@ -196,6 +198,43 @@ impl Plot {
         }
     }
 
+    /// A line through points, each marked.
+    pub(super) fn line(&mut self, class: &str, points: impl Iterator<Item = (f64, f64)>) {
+        let (mut path, mut dots) = (String::new(), String::new());
+        for (along, value) in points {
+            let (x, y) = (self.x(along), self.y(value));
+            let command = if path.is_empty() { 'M' } else { 'L' };
+            let _ = write!(path, "{command}{x:.1} {y:.1}");
+            let _ =
+                write!(dots, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" style=\"fill:var(--{class})\"/>");
+        }
+        if !path.is_empty() {
+            let _ = write!(
+                self.inner,
+                "<path class=\"trace\" d=\"{path}\" style=\"stroke:var(--{class})\"/>{dots}"
+            );
+        }
+    }
+
+    /// An upright line at a place, with its name.
+    pub(super) fn mark(&mut self, along: f64, row: u8, text: Text) {
+        let x = self.x(along);
+        let y = TOP - 6.0 - NAME_ROW * f64::from(row);
+        let _ = write!(
+            self.inner,
+            "<line class=\"due\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{BOTTOM}\"/>"
+        );
+        // To the side where there is room.
+        let anchor = if x > (LEFT + RIGHT) / 2.0 { "end" } else { "start" };
+        for (lang, text) in [("en", text.en), ("zh-CN", text.zh)] {
+            let _ = write!(
+                self.inner,
+                "<text lang=\"{lang}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                escaped(text)
+            );
+        }
+    }
+
     /// The finished chart.
     pub(super) fn finish(self, id: &str, title: Text, description: Text) -> String {
         svg(id, title, description, HEIGHT, &self.inner)
@@ -215,11 +254,11 @@ pub(super) fn svg(id: &str, title: Text, description: Text, height: f64, inner: 
     )
 }
 
-/// Seconds between two marks, such that there are few, at numbers that people say.
-fn step(seconds: u64) -> u64 {
-    let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600];
-    let enough = steps.into_iter().find(|step| seconds / step <= MARKS_MAX);
-    enough.unwrap_or_else(|| (seconds / MARKS_MAX).max(1))
+/// What is between two marks, such that there are few, at numbers that people say.
+fn step(end: u64) -> u64 {
+    let steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 6_000, 12_000, 30_000, 60_000];
+    let enough = steps.into_iter().find(|step| end / step <= MARKS_MAX);
+    enough.unwrap_or_else(|| (end / MARKS_MAX).max(1))
 }
 
 #[cfg(test)]

@@ -29,7 +29,8 @@ pub(super) fn section(out: &mut String, id: &str, outcome: &Outcome) {
     invariants(out, outcome);
     breaches(out, outcome);
     windows(out, outcome);
-    let drawn: [(Text, fn(&str, &Outcome) -> String); 5] = [
+    type Chart = fn(&str, &Outcome) -> String;
+    let drawn: [(Text, Chart); 5] = [
         (words::PRESSURE, charts::pressure),
         (words::LATENCY, charts::latency),
         (words::BACKLOG, charts::backlog),

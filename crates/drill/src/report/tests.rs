@@ -181,6 +181,22 @@ fn everything_is_said_in_both_languages() {
 }
 
 #[test]
+fn the_page_of_a_boundary_is_whole_too() {
+    let mut outcomes: Vec<Outcome> = (1..5).map(|step| outcome("hot-pool", 5 + step)).collect();
+    outcomes[3].generator.is_limit = false;
+    for outcomes in [&outcomes[..], &outcomes[..1], &[]] {
+        let boundary = crate::boundary::boundary(outcomes);
+        let page = super::boundary_page(&boundary, outcomes);
+        let document = read(&page);
+        assert_eq!(elements(&document, "script").count(), 1);
+        let main = elements(&document, "main").next().unwrap();
+        let count =
+            |lang: &str| main.descendants().filter(|node| node.attribute("lang") == Some(lang)).count();
+        assert_eq!(count("en"), count("zh-CN"));
+    }
+}
+
+#[test]
 fn a_chart_is_named_and_has_its_figures() {
     let page = super::page(&[outcome("one", 500)]);
     let document = read(&page);

@@ -110,6 +110,30 @@ texts! {
     NO = "no", "否";
     NONE = "none", "无";
     LANGUAGE = "Language", "语言";
+    BOUNDARY = "Boundary", "边界";
+    BOUNDARY_DESC = "Orders a second that landed against those that were due, one point a load.",
+        "每档负载一个点:每秒落定的订单数与到期的订单数。";
+    BOUNDARY_LATENCY = "Latency at each load", "各档负载下的延迟";
+    BOUNDARY_LATENCY_DESC = "The 99th percentile of placing at each load, on a logarithmic axis.",
+        "各档负载下单延迟的 99 分位,对数坐标。";
+    OFFERED = "due a second", "每秒到期";
+    LANDED = "landed a second", "每秒落定";
+    TURNED_AWAY = "turned away for want of room", "因无余量被挡回";
+    MEDIAN_P99 = "p99 of a middling second", "p99(各秒的中位数)";
+    WAITS_EARLY = "waiting early", "前段等待";
+    WAITS_LATE = "waiting at the end", "末段等待";
+    DRAIN = "time to drain", "排空时间";
+    HOTTEST = "hottest bucket", "最热桶";
+    WAITS_FROM = "waiting accumulates", "等待开始积累";
+    STUCK_FROM = "does not recover in time", "不能及时恢复";
+    FITS = "✔ carries it", "✔ 承受得住";
+    ACCUMULATES = "✘ waiting accumulates", "✘ 等待积累";
+    STUCK = "✘ drains longer than it lasted", "✘ 排空比加压还久";
+    UNKNOWN = "? the generator was the limit", "? 发压端是瓶颈";
+    CARRIES_NOTHING = "Waiting accumulated at the smallest load already.", "最小的一档负载下等待就已积累。";
+    NOT_REACHED = "Waiting did not accumulate at any load that was measured; the boundary is beyond.",
+        "所测各档负载下等待都没有积累;边界在此之外。";
+    GENERATOR_ENDED = "The row of loads ended at what the generator could offer.", "负载档位止于发压端的能力。";
 }
 
 /// A class of answers, in the order in which they are stacked.

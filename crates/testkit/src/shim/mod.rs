@@ -7,11 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::process::Command;
 
-use crate::command::output;
+use crate::command::{find, output};
 use crate::folder::Folder;
 
 /// What is loaded before a program's own libraries.
 const SOURCE: &str = include_str!("shim.c");
+/// Environment variable that names the folder of the C compiler.
+const BIN_VARIABLE: &str = "HOLDFAST_TEST_CC_BIN";
 /// Names the file that it reads.
 const VARIABLE: &str = "TESTKIT_SHIM";
 /// Where what it reads stands in the file.
@@ -32,11 +34,9 @@ impl Shim {
         let folder = Folder::new("shim")?;
         let source = folder.path().join("shim.c");
         fs::write(&source, SOURCE).with_context(|| source.display().to_string())?;
-        let mut compiler = Command::new("cc");
+        let mut compiler = Command::new(find("cc", BIN_VARIABLE, &[], "gcc libc6-dev")?);
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(folder.path().join("shim.so")).arg(&source);
-        output(&mut compiler)
-            .await
-            .context("a C compiler is needed (Debian: apt-get install gcc libc6-dev)")?;
+        output(&mut compiler).await.context("the C compiler")?;
         let path = folder.path().join("said");
         let said = File::create(&path).with_context(|| path.display().to_string())?;
         said.write_all_at(&[0; 16], CLOCK_AT)?;
