@@ -97,7 +97,10 @@ async fn the_defaults_of_the_database_decide_nothing() {
 
 #[tokio::test]
 async fn a_server_that_may_lose_answers_is_refused() {
-    let options = PostgresOptions { fsync: true, settings: vec!["synchronous_commit = off".to_owned()] };
+    let options = PostgresOptions {
+        settings: vec!["synchronous_commit = off".to_owned()],
+        ..PostgresOptions::default()
+    };
     let server = Postgres::start_with(options).await.unwrap();
     let url = server.create_database("shop").await.unwrap();
     let error = try_node(&url).await.err().expect("refused");

@@ -39,7 +39,10 @@ async fn a_server_must_prove_its_name_where_that_is_asked() {
         format!("ssl_cert_file = '{}'", certificate_file.display()),
         format!("ssl_key_file = '{}'", key.display()),
     ];
-    let server = Postgres::start_with(PostgresOptions { fsync: false, settings }).await.unwrap();
+    let server =
+        Postgres::start_with(PostgresOptions { fsync: false, settings, ..PostgresOptions::default() })
+            .await
+            .unwrap();
     let url = server.create_database("shop").await.unwrap();
     let encrypted = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a ON a.pid = s.pid \
                      WHERE s.ssl AND a.application_name = 'holdfast'";
