@@ -204,6 +204,9 @@ mod tests {
             "holdfast explain pool",
             "holdfast explain pool p --at yesterday",
             "holdfast serve --listen nowhere",
+            "holdfast drill run nonsense --target http://a",
+            "holdfast drill run hot-pool --target http://a --seconds 0",
+            "holdfast drill check --target http://a",
         ] {
             let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}: {error}");

@@ -92,6 +92,18 @@ impl Client {
         self.get(&["events"], &[("consumer", Some(consumer)), ("limit", Some(&limit))]).await
     }
 
+    /// Events of one pool, after a position that the caller keeps; absent: from the beginning.
+    pub async fn pool_events(
+        &self,
+        pool_id: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<EventsView, Error> {
+        let limit = limit.to_string();
+        let parameters = [("pool_id", Some(pool_id)), ("after", after), ("limit", Some(limit.as_str()))];
+        self.get(&["events"], &parameters).await
+    }
+
     /// The consumer has everything up to a position.
     pub async fn acknowledge_events(&self, request: &AckRequest) -> Result<AckView, Error> {
         Ok(self.write(Method::POST, &["events", "ack"], request).await?.value)

@@ -32,6 +32,11 @@ impl Kind {
         }
     }
 
+    /// The kind with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Whether pools can be on the cached path.
     pub const fn has_cache(self) -> bool {
         matches!(self, Self::SqliteRedis | Self::PostgresRedis)

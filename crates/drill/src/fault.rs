@@ -1,5 +1,7 @@
 //! What a scenario breaks.
 
+use crate::deployment::Kind;
+
 /// A fault that lasts from its beginning to its end, or that happens at once and has no end of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
@@ -81,6 +83,31 @@ impl Fault {
             Self::StepClock => "step-clock",
             Self::SlowDisk => "slow-disk",
             Self::FillDisk => "fill-disk",
+        }
+    }
+
+    /// The fault with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+
+    /// Whether a deployment of this kind has what it breaks.
+    pub const fn is_of(self, kind: Kind) -> bool {
+        match self {
+            Self::KillNode | Self::PauseNode | Self::StepClock | Self::SlowDisk | Self::FillDisk => true,
+            Self::KillAuthority
+            | Self::PauseAuthority
+            | Self::FailOverAuthority
+            | Self::CutAuthority
+            | Self::LoseCommitAnswers
+            // Where the node is the only one, it is the worker, and there is a fault of its own for that.
+            | Self::PauseWorker => kind.has_many_nodes(),
+            Self::CutCache
+            | Self::PauseCache
+            | Self::WipeCache
+            | Self::RestoreCache
+            | Self::FailOverCache
+            | Self::RepeatDeliveries => kind.has_cache(),
         }
     }
 }

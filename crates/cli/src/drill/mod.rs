@@ -1,7 +1,12 @@
 //! `holdfast drill`: load, faults, and every answer held against the ledger.
 
+mod check;
+mod list;
 mod private;
+mod result;
+mod run;
 mod stage;
+mod target;
 
 use std::process::ExitCode;
 
@@ -11,12 +16,18 @@ use clap::Subcommand;
 /// What to drill.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    List(list::Args),
+    Run(run::Args),
+    Check(check::Args),
     Stage(stage::Args),
 }
 
 /// Does it.
 pub(crate) async fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::List(args) => list::run(&args),
+        Command::Run(args) => run::run(args).await,
+        Command::Check(args) => check::run(args).await,
         Command::Stage(args) => stage::run(args).await,
     }
 }

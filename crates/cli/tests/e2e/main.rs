@@ -23,6 +23,7 @@ mod crash;
 mod demo;
 mod diagnosing;
 mod disk;
+mod drill;
 mod edges;
 mod follow;
 mod fuzz;
