@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use holdfast_drill::Deployment;
 
 use super::result;
 use super::target::Targets;
@@ -31,12 +30,11 @@ pub(crate) struct Args {
 
 /// Judges it.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let deployment = args.targets.deployment()?;
     let ca_pem = args.ca.as_ref().map(|path| std::fs::read(path).with_context(|| path.display().to_string()));
     let (asked, history) = holdfast_drill::read_history(&args.history)?;
-    let node = deployment.nodes().into_iter().next().context("name a running deployment with --target")?;
+    let node = args.targets.nodes()?.into_iter().next().context("name a running deployment with --target")?;
     let outcome =
-        holdfast_drill::check(&asked, &history, &node, deployment.key(), ca_pem.transpose()?).await?;
+        holdfast_drill::check(&asked, &history, &node, args.targets.key(), ca_pem.transpose()?).await?;
     match args.format {
         Format::Json => output::print_json(&outcome)?,
         Format::Text => output::print(&result::text(&outcome))?,

@@ -1,7 +1,11 @@
 //! `holdfast drill`: load, faults, and every answer held against the ledger.
 
+mod boundary;
 mod check;
+mod drive;
 mod list;
+mod owned;
+mod place;
 mod private;
 mod result;
 mod run;
@@ -18,6 +22,7 @@ use clap::Subcommand;
 pub(crate) enum Command {
     List(list::Args),
     Run(run::Args),
+    Boundary(boundary::Args),
     Check(check::Args),
     Stage(stage::Args),
 }
@@ -27,6 +32,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::List(args) => list::run(&args),
         Command::Run(args) => run::run(args).await,
+        Command::Boundary(args) => boundary::run(args).await,
         Command::Check(args) => check::run(args).await,
         Command::Stage(args) => stage::run(args).await,
     }

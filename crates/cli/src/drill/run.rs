@@ -1,17 +1,14 @@
 //! `holdfast drill run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use holdfast_drill::{Deployment, Outcome, Plan, Scenario, cannot, write_history};
-use holdfast_store::{Clock, SystemClock};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use holdfast_drill::{Outcome, Scenario, report, write_history};
 
+use super::drive::{Drive, Extent};
+use super::place::{Place, Places};
 use super::result;
-use super::target::Targets;
 use crate::output::{self, Format};
 
 /// What stands for every scenario.
@@ -24,36 +21,31 @@ const ALL: &str = "all";
                         stays as it is. Exit status 1 if an\ninvariant broke, an answer was false or one came that the \
                         scenario does not expect; 2 if it cannot be run.\n\n\
                         Example:\n  holdfast drill run hot-pool --target http://127.0.0.1:8080\n  \
-                        holdfast drill run duplicates --target http://10.0.0.1:8080 --target http://10.0.0.2:8080 --seed 7"
+                        holdfast drill run node-kill --private postgres --report drill.html\n  \
+                        holdfast drill run all --private --seed 7 --report drill.html\n  \
+                        holdfast drill run node-kill --target http://10.0.0.1:8080 \\\n    \
+                        --fault kill-node='ssh shop-1 systemctl kill -s KILL holdfast'"
 )]
 pub(crate) struct Args {
     /// The scenario, or `all` that the deployment can have
     #[arg(value_name = "NAME", value_parser = scenario)]
     name: String,
     #[command(flatten)]
-    targets: Targets,
-    /// The certificates, in PEM form, that servers behind https:// may be vouched for by; without it those that the
-    /// system trusts
-    #[arg(long, env = "HOLDFAST_CA", value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// What all chances of the run come from; without it another one each time, which is printed
-    #[arg(long, value_name = "NUMBER")]
-    seed: Option<u64>,
+    places: Places,
+    #[command(flatten)]
+    drive: Drive,
     /// How long orders come, in seconds; without it as long as the scenario says
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
     /// How many orders come in a second; without it as many as the scenario says
     #[arg(long, value_name = "ORDERS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: Option<u32>,
-    /// Most connections, to all nodes together
-    #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=20_000))]
-    connections: u16,
-    /// Orders that are stored before it begins
-    #[arg(long, value_name = "ORDERS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=100_000_000))]
-    stored_orders: u64,
     /// Where the outcomes go as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Where the outcomes go as a page for people, with their charts
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Where the history of the run goes, an exchange a line; `drill check` judges it again
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
@@ -72,112 +64,69 @@ fn scenario(name: &str) -> Result<String, String> {
 
 /// Runs it, prints what came of it.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let deployment: Arc<dyn Deployment> = Arc::new(args.targets.deployment()?);
-    let ca_pem = args.ca.as_ref().map(|path| std::fs::read(path).with_context(|| path.display().to_string()));
-    let wanted = Wanted {
-        seed: args.seed.unwrap_or_else(|| fastrand::u64(..)),
-        seconds: args.seconds,
-        rate: args.rate,
-        connections: args.connections.into(),
-        stored_orders: args.stored_orders,
-        ca_pem: ca_pem.transpose()?,
-        history: args.history,
-    };
-    let scenarios = scenarios(&args.name, deployment.as_ref())?;
-    if scenarios.len() > 1 && wanted.history.is_some() {
-        bail!("--history is for one scenario");
+    let is_any = args.places.are_any_private();
+    let runs = runs(&args.name, args.places.all()?, is_any).await?;
+    if runs.len() > 1 && args.history.is_some() {
+        bail!("--history is for one run");
     }
-    let stop = interrupted()?;
+    let driver = args.drive.begin()?;
+    let extent = Extent { seconds: args.seconds, rate: args.rate };
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for scenario in scenarios {
-        let outcome = wanted.run(scenario, Arc::clone(&deployment), stop.clone()).await?;
-        if args.format == Format::Text {
-            output::print(&result::text(&outcome))?;
+    let mut failed = Ok(());
+    for (scenario, place) in runs {
+        match driver.run(scenario, &place, extent).await {
+            Ok(drilled) => {
+                if let Some(path) = &args.history {
+                    write_history(path, &drilled.asked, &drilled.history)?;
+                }
+                if args.format == Format::Text {
+                    output::print(&result::text(&drilled.outcome))?;
+                }
+                outcomes.push(drilled.outcome);
+            }
+            Err(error) => failed = Err(error),
         }
-        outcomes.push(outcome);
-        if *stop.borrow() {
+        if failed.is_err() || driver.is_stopped() {
             break;
         }
     }
+    // What came before one that could not be run is told all the same.
     if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&outcomes)?;
-        std::fs::write(path, text).with_context(|| path.display().to_string())?;
+        write(path, &serde_json::to_string_pretty(&outcomes)?)?;
+    }
+    if let Some(path) = &args.report {
+        write(path, &report::page(&outcomes))?;
     }
     if args.format == Format::Json {
         output::print_json(&outcomes)?;
     }
+    failed?;
     Ok(output::verdict(outcomes.iter().all(|outcome| outcome.ok)))
 }
 
-/// The scenarios that are meant; of all of them those that the deployment can have.
-fn scenarios(name: &str, deployment: &dyn Deployment) -> Result<Vec<&'static Scenario>> {
-    if let Some(scenario) = Scenario::named(name) {
-        if let Some(why) = cannot(scenario, deployment) {
-            bail!("{name} cannot be run here: {why}");
-        }
-        return Ok(vec![scenario]);
-    }
-    let mut able = Vec::new();
-    for scenario in Scenario::ALL {
-        match cannot(scenario, deployment) {
-            None => able.push(scenario),
-            Some(why) => output::complain(&format!("{} is left out: {why}", scenario.name))?,
-        }
-    }
-    Ok(able)
+/// Writes a file whole.
+pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// Becomes true when the run is to end: what is broken is made whole, and what came by then is judged.
-fn interrupted() -> Result<watch::Receiver<bool>> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let (told, stop) = watch::channel(false);
-    tokio::spawn(async move {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-        // It is held until the process ends: a closed channel says nothing.
-        told.send_replace(true);
-        std::future::pending::<()>().await;
-    });
-    Ok(stop)
-}
-
-/// With what every scenario of a call is run.
-struct Wanted {
-    seed: u64,
-    seconds: Option<u32>,
-    rate: Option<u32>,
-    connections: usize,
-    stored_orders: u64,
-    ca_pem: Option<Vec<u8>>,
-    history: Option<PathBuf>,
-}
-
-impl Wanted {
-    async fn run(
-        &self,
-        scenario: &'static Scenario,
-        deployment: Arc<dyn Deployment>,
-        stop: watch::Receiver<bool>,
-    ) -> Result<Outcome> {
-        let seed = self.seed;
-        let plan = Plan {
-            scenario,
-            seed,
-            seconds: self.seconds.unwrap_or(scenario.seconds),
-            orders_a_second: self.rate.unwrap_or(scenario.orders_a_second).into(),
-            connections: self.connections,
-            stored_orders: self.stored_orders,
-            campaign: format!("drill-{}-{:08x}", scenario.name, fastrand::u32(..)),
-            began_at: holdfast_server::time_text(SystemClock.now()),
-            ca_pem: self.ca_pem.clone(),
-            private: false,
-        };
-        output::complain(&format!("{} with --seed {seed}, for {} s", scenario.name, plan.seconds))?;
-        let drilled = holdfast_drill::run(&plan, deployment, stop).await;
-        // Whoever saw it fail can run it again.
-        let drilled = drilled.with_context(|| format!("{} with --seed {seed} was not run", scenario.name))?;
-        if let Some(path) = &self.history {
-            write_history(path, &drilled.asked, &drilled.history)?;
+/// What is run where. A scenario that is named must be possible; of all of them those that are, and it is said which are
+/// left out.
+async fn runs(name: &str, places: Vec<Place>, is_any: bool) -> Result<Vec<(&'static Scenario, Place)>> {
+    let named = Scenario::named(name);
+    let scenarios: Vec<&'static Scenario> =
+        named.map_or_else(|| Scenario::ALL.iter().collect(), |one| vec![one]);
+    let mut runs = Vec::new();
+    for scenario in scenarios {
+        // Kinds that nobody named are those that the scenario concerns.
+        for place in places.iter().filter(|place| !is_any || place.is_concerned(scenario)) {
+            match place.refuses(scenario).await {
+                None => runs.push((scenario, place.clone())),
+                Some(why) if named.is_some() => bail!("{name} cannot be run on {}: {why}", place.name()),
+                Some(why) => {
+                    output::complain(&format!("{} on {} is left out: {why}", scenario.name, place.name()))?;
+                }
+            }
         }
-        Ok(drilled.outcome)
     }
+    Ok(runs)
 }

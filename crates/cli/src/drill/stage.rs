@@ -4,36 +4,12 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use holdfast_drill::{Deployment, Fault, Kind};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use super::owned::fault;
 use super::private;
 use crate::output;
-
-/// A kind of private deployment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StageKind {
-    /// One node with the embedded store
-    Sqlite,
-    /// One node with the embedded store, and Redis
-    SqliteRedis,
-    /// Three nodes on a PostgreSQL
-    Postgres,
-    /// Three nodes on a PostgreSQL, and Redis
-    PostgresRedis,
-}
-
-impl From<StageKind> for Kind {
-    fn from(kind: StageKind) -> Self {
-        match kind {
-            StageKind::Sqlite => Self::Sqlite,
-            StageKind::SqliteRedis => Self::SqliteRedis,
-            StageKind::Postgres => Self::Postgres,
-            StageKind::PostgresRedis => Self::PostgresRedis,
-        }
-    }
-}
 
 /// Start a private deployment to try things on, and break it by hand
 #[derive(Debug, clap::Args)]
@@ -45,22 +21,16 @@ impl From<StageKind> for Kind {
 )]
 pub(crate) struct Args {
     /// What it is made of
-    #[arg(value_enum)]
-    kind: StageKind,
+    #[arg(value_parser = private::kinds())]
+    kind: Kind,
     /// A fault that it is prepared for; may be given more than once. Without it every fault that it can have
     #[arg(long = "fault", value_name = "NAME", value_parser = fault)]
     faults: Vec<Fault>,
 }
 
-fn fault(name: &str) -> Result<Fault, String> {
-    let names = || Fault::ALL.map(Fault::name).join(", ");
-    let found = Fault::ALL.into_iter().find(|fault| fault.name() == name);
-    found.ok_or_else(|| format!("there is no fault {name}; there are {}", names()))
-}
-
 /// Starts it, does what it is told, and ends it.
 pub(crate) async fn run(args: Args) -> Result<ExitCode> {
-    let kind = Kind::from(args.kind);
+    let kind = args.kind;
     let mut faults: BTreeSet<Fault> = args.faults.into_iter().collect();
     if faults.is_empty() {
         for fault in Fault::ALL {

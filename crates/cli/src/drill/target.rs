@@ -1,13 +1,11 @@
-//! Somebody's own deployment: it is drilled as it is.
+//! Which nodes are meant.
 
 use anyhow::{Result, ensure};
-use async_trait::async_trait;
-use holdfast_drill::{Deployment, Fault, InvariantVerdict, Kind};
 
 use crate::serve::Hidden;
 
 /// A running deployment.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Targets {
     /// A node of the deployment to drill, such as http://10.0.0.1:8080; each of several
     #[arg(long = "target", env = "HOLDFAST_TARGET", value_name = "URL")]
@@ -18,47 +16,27 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// The deployment; an error if none is named.
-    pub(crate) fn deployment(self) -> Result<Owned> {
-        let nodes: Vec<String> = self.targets.into_iter().filter(|target| !target.is_empty()).collect();
+    /// The nodes that are named, each once; an error if there are none.
+    pub(crate) fn nodes(&self) -> Result<Vec<String>> {
+        let mut nodes: Vec<String> = Vec::new();
+        for target in &self.targets {
+            let node = target.trim_end_matches('/');
+            if !node.is_empty() && !nodes.iter().any(|known| known == node) {
+                nodes.push(node.to_owned());
+            }
+        }
         ensure!(!nodes.is_empty(), "name a running deployment with --target or HOLDFAST_TARGET");
-        Ok(Owned { nodes, key: self.key.map(|Hidden(key)| key).filter(|key| !key.is_empty()) })
-    }
-}
-
-/// A deployment that others run.
-pub(crate) struct Owned {
-    nodes: Vec<String>,
-    key: Option<String>,
-}
-
-#[async_trait]
-impl Deployment for Owned {
-    fn kind(&self) -> Option<Kind> {
-        None
+        Ok(nodes)
     }
 
-    fn nodes(&self) -> Vec<String> {
-        self.nodes.clone()
+    /// Whether nodes are named by the command line.
+    pub(crate) fn are_given(&self) -> bool {
+        let by_environment = std::env::var("HOLDFAST_TARGET").unwrap_or_default();
+        self.targets.iter().any(|target| !target.is_empty() && *target != by_environment)
     }
 
-    fn key(&self) -> Option<String> {
-        self.key.clone()
-    }
-
-    fn can(&self, fault: Fault) -> Result<(), String> {
-        Err(format!("{} is for its owner to begin", fault.name()))
-    }
-
-    async fn begin(&self, fault: Fault) -> Result<()> {
-        self.can(fault).map_err(anyhow::Error::msg)
-    }
-
-    async fn end(&self, _: Fault) -> Result<()> {
-        Ok(())
-    }
-
-    async fn verify(&self) -> Result<Option<Vec<InvariantVerdict>>> {
-        Ok(None)
+    /// The key for them.
+    pub(crate) fn key(&self) -> Option<String> {
+        self.key.as_ref().map(|Hidden(key)| key.clone()).filter(|key| !key.is_empty())
     }
 }

@@ -6,6 +6,7 @@ use super::markup::{escaped, thousands, time};
 use super::words::{self, Text};
 use super::{charts, markup};
 use crate::outcome::Outcome;
+use crate::scenario::Scenario;
 
 /// Most breaches on the page; the JSON has more.
 const BREACHES_SHOWN_MAX: usize = 200;
@@ -25,6 +26,9 @@ pub(super) fn section(out: &mut String, id: &str, outcome: &Outcome) {
         escaped(&outcome.environment.deployment),
         verdict(outcome.ok)
     );
+    if let Some(scenario) = Scenario::named(&outcome.scenario) {
+        let _ = write!(out, "<p>{}</p>", markup::both(scenario.goal, scenario.goal_zh));
+    }
     summary(out, outcome);
     invariants(out, outcome);
     breaches(out, outcome);

@@ -40,49 +40,32 @@ const fn need(fault: Fault) -> Option<Need> {
 
 /// Whether a deployment of a kind can have a fault on any machine; if not, why.
 pub(crate) fn by_kind(kind: Kind, fault: Fault) -> Result<(), String> {
-    let refused = |why: &str| Err(format!("{} cannot have {}: {why}", kind.name(), fault.name()));
-    match fault {
-        Fault::KillAuthority if !kind.has_many_nodes() => {
-            refused("the authority of the embedded store is in the node, for which there is kill-node")
+    if fault.is_of(kind) {
+        return Ok(());
+    }
+    let why = match fault {
+        Fault::KillAuthority => {
+            "the authority of the embedded store is in the node, for which there is kill-node"
         }
-        Fault::PauseAuthority if !kind.has_many_nodes() => {
-            refused("the authority of the embedded store is in the node, for which there is pause-node")
+        Fault::PauseAuthority => {
+            "the authority of the embedded store is in the node, for which there is pause-node"
         }
-        Fault::PauseWorker if !kind.has_many_nodes() => {
-            refused("its one node sells and lands, and pause-node stops both")
-        }
-        Fault::FailOverAuthority if !kind.has_many_nodes() => refused("the embedded store has no standby"),
-        Fault::CutAuthority | Fault::LoseCommitAnswers if !kind.has_many_nodes() => {
-            refused("nothing lies between a node and its embedded store")
+        Fault::PauseWorker => "its one node sells and lands, and pause-node stops both",
+        Fault::FailOverAuthority => "the embedded store has no standby",
+        Fault::CutAuthority | Fault::LoseCommitAnswers => {
+            "nothing lies between a node and its embedded store"
         }
         Fault::CutCache
         | Fault::PauseCache
         | Fault::WipeCache
         | Fault::RestoreCache
         | Fault::FailOverCache
-        | Fault::RepeatDeliveries
-            if !kind.has_cache() =>
-        {
-            refused("it has no cache")
+        | Fault::RepeatDeliveries => "it has no cache",
+        Fault::KillNode | Fault::PauseNode | Fault::StepClock | Fault::SlowDisk | Fault::FillDisk => {
+            "it has nothing that could break so"
         }
-        Fault::KillNode
-        | Fault::PauseNode
-        | Fault::PauseWorker
-        | Fault::KillAuthority
-        | Fault::PauseAuthority
-        | Fault::FailOverAuthority
-        | Fault::CutAuthority
-        | Fault::LoseCommitAnswers
-        | Fault::CutCache
-        | Fault::PauseCache
-        | Fault::WipeCache
-        | Fault::RestoreCache
-        | Fault::FailOverCache
-        | Fault::RepeatDeliveries
-        | Fault::StepClock
-        | Fault::SlowDisk
-        | Fault::FillDisk => Ok(()),
-    }
+    };
+    Err(format!("{} cannot have {}: {why}", kind.name(), fault.name()))
 }
 
 /// Whether a deployment of a kind can have all of these faults on this machine; if not, why. Nothing is started: what

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use async_trait::async_trait;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use holdfast_drill::{Deployment, Fault, InvariantVerdict, Kind};
 use holdfast_testkit::Shim;
 use tokio::time::Instant;
@@ -60,6 +61,12 @@ struct Victims {
     of: BTreeMap<Fault, (usize, Instant)>,
     /// Whose turn it is.
     next: usize,
+}
+
+/// Reads the name of a kind.
+pub(crate) fn kinds() -> impl TypedValueParser<Value = Kind> {
+    PossibleValuesParser::new(Kind::ALL.map(Kind::name))
+        .try_map(|name| Kind::named(&name).ok_or("no such kind"))
 }
 
 /// Starts a deployment of a kind, such that it can have these faults. An error before anything is started if it cannot.
