@@ -1,6 +1,7 @@
 //! The drill as its users meet it: on a server that tells the truth, and on one that does not.
 
 mod liar;
+mod private;
 
 use serde_json::Value;
 

@@ -113,9 +113,13 @@ impl Server {
         &self.database
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().map(|id| i32::try_from(id).unwrap()).expect("it runs")
+    }
+
     fn signal(&self, signal: Signal) {
-        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap()));
-        kill_process(pid.expect("it runs"), signal).unwrap();
+        kill_process(Pid::from_raw(self.pid()).unwrap(), signal).unwrap();
     }
 
     /// `kill -9`.
