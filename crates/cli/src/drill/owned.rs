@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use holdfast_drill::{Deployment, Fault, InvariantVerdict, Kind};
 use tokio::process::Command;
 
+use super::private::kinds;
 use super::target::Targets;
 use crate::database::Url;
 use crate::serve::Hidden;
@@ -25,6 +26,9 @@ const SHOWN_BYTES: u64 = 4_096;
 pub(crate) struct Owned {
     #[command(flatten)]
     pub(crate) targets: Targets,
+    /// What that deployment is made of; without it every path is sold on, and every fault of the scenario wanted
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    kind: Option<Kind>,
     /// The authority of that deployment, so that its rows are judged too, as `verify` does; it is only read
     #[arg(long, value_name = "URL")]
     database: Option<Hidden>,
@@ -64,7 +68,7 @@ impl Owned {
         // What is wrong with it is known before any load.
         database.as_deref().map(Url::parse).transpose()?;
         let (targets, key) = (self.targets.nodes()?, self.targets.key());
-        Ok(OwnedDeployment { targets, key, database, begins, ends })
+        Ok(OwnedDeployment { kind: self.kind, targets, key, database, begins, ends })
     }
 }
 
@@ -80,6 +84,7 @@ fn each_once(option: &str, commands: Vec<(Fault, String)>) -> Result<BTreeMap<Fa
 
 /// A deployment that others run.
 pub(crate) struct OwnedDeployment {
+    kind: Option<Kind>,
     targets: Vec<String>,
     key: Option<String>,
     database: Option<String>,
@@ -90,7 +95,7 @@ pub(crate) struct OwnedDeployment {
 #[async_trait]
 impl Deployment for OwnedDeployment {
     fn kind(&self) -> Option<Kind> {
-        None
+        self.kind
     }
 
     fn nodes(&self) -> Vec<String> {
