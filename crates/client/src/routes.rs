@@ -85,6 +85,11 @@ impl Client {
         Ok(answer.value)
     }
 
+    /// Makes the node ready for a campaign before its sale: what it makes ready is in the answer.
+    pub async fn warm_campaign(&self, id: &str, request: &SwitchRequest) -> Result<CampaignView, Error> {
+        Ok(self.write(Method::POST, &["campaigns", id, "warm"], request).await?.value)
+    }
+
     /// Opens a pool: 201, or 200 if it was opened just so before.
     pub async fn open_pool(&self, request: &OpenPoolRequest) -> Result<Answer<PoolView>, Error> {
         self.write(Method::POST, &["pools"], request).await

@@ -18,6 +18,7 @@ pub use history::{
     Answered, Ask, Asked, EXCHANGE_BYTES_MAX, EXCHANGES_MAX, Exchange, Told, read as read_history,
     write as write_history,
 };
+pub use load::{Offer, Offered, help};
 pub use outcome::{
     Breach, BucketFigures, Environment, Generator, InvariantVerdict, Outcome, Parameters, Second, Window,
 };

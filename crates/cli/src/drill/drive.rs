@@ -25,6 +25,9 @@ pub(crate) struct Drive {
     /// Most connections, to all nodes together
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=20_000))]
     connections: u16,
+    /// How many processes share the load
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    processes: u32,
     /// Orders that are stored before it begins
     #[arg(long, value_name = "ORDERS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=100_000_000))]
     stored_orders: u64,
@@ -34,6 +37,7 @@ pub(crate) struct Drive {
 pub(crate) struct Driver {
     seed: u64,
     connections: usize,
+    processes: u32,
     stored_orders: u64,
     ca_pem: Option<Vec<u8>>,
     stop: watch::Receiver<bool>,
@@ -54,6 +58,7 @@ impl Drive {
         Ok(Driver {
             seed: self.seed.unwrap_or_else(|| fastrand::u64(..)),
             connections: self.connections.into(),
+            processes: self.processes,
             stored_orders: self.stored_orders,
             ca_pem: pem.map(read).transpose()?,
             stop: interrupted()?,
@@ -92,6 +97,8 @@ impl Driver {
             seconds: extent.seconds.unwrap_or(scenario.seconds),
             orders_a_second: extent.rate.unwrap_or(scenario.orders_a_second).into(),
             connections: self.connections,
+            processes: self.processes,
+            program: std::env::current_exe()?,
             stored_orders: self.stored_orders,
             campaign: format!("drill-{}-{:08x}", scenario.name, fastrand::u32(..)),
             began_at: holdfast_server::time_text(SystemClock.now()),

@@ -4,11 +4,13 @@ mod boundary;
 mod check;
 mod drive;
 mod list;
+mod offer;
 mod owned;
 mod place;
 mod private;
 mod result;
 mod run;
+mod share;
 mod stage;
 mod target;
 
@@ -24,6 +26,9 @@ pub(crate) enum Command {
     Run(run::Args),
     Boundary(boundary::Args),
     Check(check::Args),
+    Offer(offer::Args),
+    #[command(hide = true)]
+    Share(share::Args),
     Stage(stage::Args),
 }
 
@@ -34,6 +39,8 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode> {
         Command::Run(args) => run::run(args).await,
         Command::Boundary(args) => boundary::run(args).await,
         Command::Check(args) => check::run(args).await,
+        Command::Offer(args) => offer::run(args).await,
+        Command::Share(args) => share::run(args).await,
         Command::Stage(args) => stage::run(args).await,
     }
 }

@@ -18,6 +18,9 @@ const HINT_MS_MAX: i64 = 2_000;
 /// How exactly the clocks must be known against each other to say anything of a moment.
 const CLOCKS_MS_MAX: i64 = 500;
 
+/// How far the clocks of processes that share a load may be apart.
+const SHARED_CLOCKS_MS_MAX: i64 = 50;
+
 /// The least that a pool may have had, from each moment on.
 struct Levels(Vec<(i64, i64)>);
 
@@ -52,6 +55,17 @@ impl Levels {
         Self(levels)
     }
 
+    /// The least that it can ever have had, whatever the clock said when.
+    fn ever(facts: &Facts, pool: u16) -> i64 {
+        let mut least: BTreeMap<Bucket, (i64, Option<i64>)> = BTreeMap::new();
+        for entry in facts.entries.iter().filter(|entry| entry.bucket.pool == pool) {
+            let (level, low) = least.entry(entry.bucket).or_default();
+            *level = level.saturating_add(entry.change.available);
+            *low = Some(low.map_or(*level, |low| low.min(*level)));
+        }
+        least.values().filter_map(|(_, low)| *low).sum()
+    }
+
     /// The least between two moments.
     fn least(&self, from: i64, to: i64) -> Option<i64> {
         let begin = self.0.partition_point(|(at, _)| *at <= from).saturating_sub(1);
@@ -68,22 +82,27 @@ pub(super) fn judge(
 ) {
     findings.looks_at(&[Check::Enough]);
     let clocks = Clocks::compare(case, rows, lives);
-    let levels: Vec<Levels> =
-        (0_u16..).zip(&case.facts.pools).map(|(pool, _)| Levels::of(case.facts, pool)).collect();
+    let levels: Vec<(Levels, i64)> = (0_u16..)
+        .zip(&case.facts.pools)
+        .map(|(pool, _)| (Levels::of(case.facts, pool), Levels::ever(case.facts, pool)))
+        .collect();
     let pools: BTreeMap<&str, usize> =
         case.facts.pools.iter().enumerate().map(|(at, pool)| (pool.sku.as_str(), at)).collect();
     for exchange in case.history.iter().filter(|exchange| says_sold_out(exchange)) {
         let intent = case.sale.intent(exchange.buyer);
         let Some(good) = case.sale.goods.get(intent.good) else { continue };
-        let Some(levels) = pools.get(good.sku.as_str()).and_then(|at| levels.get(*at)) else { continue };
+        let Some((levels, ever)) = pools.get(good.sku.as_str()).and_then(|at| levels.get(*at)) else {
+            continue;
+        };
         // A cache may be behind what comes back, and what it accepted and lost is in no ledger.
         if good.path == "cached" {
             continue;
         }
         // A queued order was refused when it landed, not when that was asked.
-        let at_that_time = clocks.as_ref().filter(|_| good.path != "queued");
-        let (from, to) = at_that_time.map_or((i64::MIN, i64::MAX), |clocks| clocks.window(exchange));
-        let Some(least) = levels.least(from, to) else { continue };
+        let at_that_time =
+            clocks.as_ref().filter(|_| good.path != "queued").map(|clocks| clocks.window(exchange));
+        let least = at_that_time.map_or(Some(*ever), |(from, to)| levels.least(from, to));
+        let Some(least) = least else { continue };
         if least >= i64::from(intent.quantity) {
             let actual = format!("told sold out, while there were at least {least}");
             let subject = case.sale.order_no(exchange.buyer);
@@ -129,8 +148,13 @@ impl Clocks {
             least = least.max(at.saturating_sub(ms(exchange.ended_ns)));
             most = most.min(at.saturating_add(1).saturating_sub(ms(exchange.sent_ns)));
         }
-        let is_exact = least != i64::MIN && most >= least && most.saturating_sub(least) <= CLOCKS_MS_MAX;
-        is_exact.then_some(Self { least, most })
+        if least == i64::MIN {
+            return None;
+        }
+        // Processes that share a load begin their clocks within a few milliseconds of each other.
+        let off = least.saturating_sub(most);
+        let is_exact = (-CLOCKS_MS_MAX..=SHARED_CLOCKS_MS_MAX).contains(&off);
+        is_exact.then_some(Self { least: least.min(most), most: most.max(least) })
     }
 
     /// When, by the authority's clock, what an answer says must have been so.

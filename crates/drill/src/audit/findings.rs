@@ -75,6 +75,13 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
+    /// Nothing could be read: whatever was told, nothing shows that it is so.
+    pub(crate) fn unreadable(why: &str) -> Self {
+        let mut findings = Self::default();
+        findings.breach(Check::AtRest, "the deployment", "facts that can be read", why);
+        findings
+    }
+
     /// Says that something can be judged from what there is.
     pub(super) fn looks_at(&mut self, checks: &[Check]) {
         self.looked.extend(checks);

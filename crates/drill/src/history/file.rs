@@ -40,12 +40,38 @@ pub fn write(path: &Path, asked: &Asked, exchanges: &[Exchange]) -> Result<()> {
     let file = std::fs::File::create(path).with_context(|| path.display().to_string())?;
     let mut out = BufWriter::new(file);
     serde_json::to_writer(&mut out, &Head { form: FORM.to_owned(), asked: asked.clone() })?;
-    for exchange in exchanges {
-        out.write_all(b"\n")?;
-        serde_json::to_writer(&mut out, exchange)?;
-    }
     out.write_all(b"\n")?;
-    out.flush().with_context(|| path.display().to_string())
+    write_lines(out, exchanges).with_context(|| path.display().to_string())
+}
+
+/// Writes exchanges alone: a share that another process puts together with the rest.
+pub(crate) fn write_exchanges(path: &Path, exchanges: &[Exchange]) -> Result<()> {
+    let file = std::fs::File::create(path).with_context(|| path.display().to_string())?;
+    write_lines(BufWriter::new(file), exchanges).with_context(|| path.display().to_string())
+}
+
+fn write_lines(mut out: impl Write, exchanges: &[Exchange]) -> Result<()> {
+    for exchange in exchanges {
+        serde_json::to_writer(&mut out, exchange)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Reads what [`write_exchanges`] wrote.
+pub(crate) fn read_exchanges(path: &Path) -> Result<Vec<Exchange>> {
+    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+    read_lines(BufReader::new(file).lines(), path)
+}
+
+fn read_lines(lines: impl Iterator<Item = std::io::Result<String>>, path: &Path) -> Result<Vec<Exchange>> {
+    let mut exchanges = Vec::new();
+    for (number, line) in lines.enumerate() {
+        let at = || format!("{}, exchange {}", path.display(), number.saturating_add(1));
+        exchanges.push(serde_json::from_str(&line?).with_context(at)?);
+    }
+    Ok(exchanges)
 }
 
 /// Reads one back.
@@ -61,11 +87,5 @@ pub fn read(path: &Path) -> Result<(Asked, Vec<Exchange>)> {
         path.display(),
         head.form
     );
-    let mut exchanges = Vec::new();
-    for (number, line) in lines.enumerate() {
-        let exchange = serde_json::from_str(&line?)
-            .with_context(|| format!("{}, line {}", path.display(), number.saturating_add(2)))?;
-        exchanges.push(exchange);
-    }
-    Ok((head.asked, exchanges))
+    Ok((head.asked, read_lines(lines, path)?))
 }

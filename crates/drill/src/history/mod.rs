@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use file::{Asked, read, write};
+pub(crate) use file::{read_exchanges, write_exchanges};
 pub(crate) use kept::History;
 
 /// Most exchanges that a history holds. With [`EXCHANGE_BYTES_MAX`] each, that is the memory that a drill may take.

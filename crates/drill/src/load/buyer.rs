@@ -44,7 +44,8 @@ impl Buyer {
     /// Buys. Everything that is told on the way is in the history.
     pub(super) async fn live(self, due_ns: u64) {
         let Some(standing) = self.place(due_ns).await else { return };
-        if self.intent.alters {
+        // A number that a cache has accepted and lost is free for other content.
+        if self.intent.alters && standing.ticket.is_none() {
             let other = Wanted::alter(&self.market.sale, &self.intent, self.market.place_path);
             self.ask(1, &other).await;
         }
@@ -114,7 +115,9 @@ impl Buyer {
 
     /// Waits for the end of the queue; none if nobody knows it, or it was lost with the cache.
     async fn follow(&self, standing: &Standing) -> Option<Standing> {
-        if self.intent.fate == Fate::Cancelled && self.intent.think_ms.is_multiple_of(2) {
+        // What only a cache has accepted is known to others by its ticket alone, and a cancel carries none.
+        let is_known = standing.ticket.is_none();
+        if is_known && self.intent.fate == Fate::Cancelled && self.intent.think_ms.is_multiple_of(2) {
             self.ask(0, &Wanted::cancel(standing.id)).await;
         }
         let look = Wanted::look(standing.id, standing.ticket.as_deref(), true);

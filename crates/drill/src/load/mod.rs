@@ -3,9 +3,13 @@
 mod answer;
 mod arrivals;
 mod buyer;
+mod helper;
 mod market;
 mod node;
+mod offer;
 mod request;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -17,8 +21,11 @@ use tokio::task::JoinSet;
 
 use self::arrivals::Arrivals;
 use self::buyer::Buyer;
+pub use self::helper::help;
+pub(crate) use self::helper::{Errand, Helper};
 use self::market::{Asker, Market};
 use self::node::{Node, trust};
+pub use self::offer::{Offer, Offered};
 pub(crate) use self::request::LOOK_SECONDS;
 use self::request::Wanted;
 use crate::history::{Exchange, History};
@@ -26,10 +33,13 @@ use crate::sale::Sale;
 
 /// Most buyers of one process who are there at once, most of them thinking. Who comes beyond that waits, and the wait
 /// counts.
-const BUYERS_MAX: usize = 20_000;
+pub(crate) const BUYERS_MAX: usize = 20_000;
 
 /// How late the load itself may be before it is called the limit, in microseconds, for 99 of 100 buyers.
 const LATE_MAX_US: u64 = 50_000;
+
+/// A load that has something to do for so much of the time, in hundredths, has no room for what comes next.
+const BUSY_PERCENT_MAX: u64 = 95;
 
 /// How long the answers at the end may be waited for.
 const CLOSING_MAX: Duration = Duration::from_secs(120);
@@ -45,6 +55,8 @@ pub(crate) struct Way {
     pub(crate) ca_pem: Option<Vec<u8>>,
     /// Most connections of this process to all nodes together.
     pub(crate) connections: usize,
+    /// Most buyers who are there at once.
+    pub(crate) buyers_max: usize,
     /// The route of orders.
     pub(crate) place_path: &'static str,
 }
@@ -81,18 +93,32 @@ pub(crate) struct Pace {
     pub late_p99_us: u64,
     /// Orders that had to wait because too many buyers were there.
     pub(crate) held_back: u64,
+    /// How much of the time, in hundredths, the load had something to do or waited for a processor to do it.
+    pub(crate) busy_percent: u64,
 }
 
 impl Pace {
     /// Whether the load was itself the limit.
     pub(crate) const fn is_limit(&self) -> bool {
-        self.late_p99_us > LATE_MAX_US || self.held_back > self.due / 100 || self.sent < self.due
+        self.late_p99_us > LATE_MAX_US || self.busy_percent >= BUSY_PERCENT_MAX || self.sent < self.due
+    }
+
+    /// This and another process.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            due: self.due.saturating_add(other.due),
+            sent: self.sent.saturating_add(other.sent),
+            late_p99_us: self.late_p99_us.max(other.late_p99_us),
+            held_back: self.held_back.saturating_add(other.held_back),
+            busy_percent: self.busy_percent.max(other.busy_percent),
+        }
     }
 }
 
 /// A load that runs on a thread of its own: what is measured is the deployment and not who else runs here.
 pub(crate) struct Load {
     market: Arc<Market>,
+    buyers_max: usize,
     share: Share,
     stop: watch::Sender<bool>,
 }
@@ -116,7 +142,12 @@ impl Load {
             over: watch::Sender::new(false),
             waiting: Mutex::default(),
         };
-        Ok(Self { market: Arc::new(market), share, stop: watch::Sender::new(false) })
+        Ok(Self {
+            market: Arc::new(market),
+            buyers_max: way.buyers_max,
+            share,
+            stop: watch::Sender::new(false),
+        })
     }
 
     /// Lets nobody new come.
@@ -132,13 +163,14 @@ impl Load {
     /// Lets the buyers of this share come, each at its time, and waits until all are done.
     pub(crate) async fn run(&self) -> Result<Pace> {
         let (market, share, mut stop) = (Arc::clone(&self.market), self.share, self.stop.subscribe());
+        let room = self.buyers_max;
         on_own_thread(async move {
-            let mut crowd = Crowd::new(market);
+            let mut crowd = Crowd::new(market, room);
             for (buyer, due_ns) in Arrivals::new(&crowd.market.sale).filter(|(buyer, _)| share.has(*buyer)) {
                 tokio::select! {
                     biased;
-                    () = tokio::time::sleep_until(crowd.market.instant(due_ns).into()) => {}
                     _ = stop.wait_for(|stop| *stop) => break,
+                    () = tokio::time::sleep_until(crowd.market.instant(due_ns).into()) => {}
                 }
                 if !crowd.let_in(buyer, due_ns).await {
                     break;
@@ -201,18 +233,31 @@ struct Crowd {
     buyers: JoinSet<()>,
     pace: Pace,
     late_us: Vec<u32>,
+    /// When there was room again after somebody was held back.
+    free_ns: u64,
+    /// When it began, and the time that this thread had used by then.
+    began: (Instant, u64),
 }
 
 impl Crowd {
-    fn new(market: Arc<Market>) -> Self {
-        let room = Arc::new(Semaphore::new(BUYERS_MAX));
-        Self { market, room, buyers: JoinSet::new(), pace: Pace::default(), late_us: Vec::new() }
+    fn new(market: Arc<Market>, room: usize) -> Self {
+        let room = Arc::new(Semaphore::new(room));
+        Self {
+            market,
+            room,
+            buyers: JoinSet::new(),
+            pace: Pace::default(),
+            late_us: Vec::new(),
+            free_ns: 0,
+            began: (Instant::now(), used_ns()),
+        }
     }
 
     /// Lets a buyer in; whether more may come.
     async fn let_in(&mut self, buyer: u64, due_ns: u64) -> bool {
         self.pace.due = self.pace.due.saturating_add(1);
-        let late_us = self.market.now_ns().saturating_sub(due_ns) / 1_000;
+        // Who was held back because too many were there is not late for want of the load.
+        let late_us = self.market.now_ns().saturating_sub(due_ns.max(self.free_ns)) / 1_000;
         self.late_us.push(u32::try_from(late_us).unwrap_or(u32::MAX));
         let place = match Arc::clone(&self.room).try_acquire_owned() {
             Ok(place) => place,
@@ -220,6 +265,7 @@ impl Crowd {
                 self.pace.held_back = self.pace.held_back.saturating_add(1);
                 // It is never closed.
                 let Ok(place) = Arc::clone(&self.room).acquire_owned().await else { return false };
+                self.free_ns = self.market.now_ns();
                 place
             }
         };
@@ -239,12 +285,21 @@ impl Crowd {
 
     /// Waits until everybody is done.
     async fn leave(mut self) -> Pace {
+        let (since, used) = self.began;
+        let wall = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1);
+        self.pace.busy_percent = used_ns().saturating_sub(used).saturating_mul(100) / wall;
         while self.buyers.join_next().await.is_some() {}
         self.late_us.sort_unstable();
         let rank = self.late_us.len().saturating_mul(99) / 100;
         self.pace.late_p99_us = self.late_us.get(rank).copied().unwrap_or_default().into();
         self.pace
     }
+}
+
+/// The time that this thread has worked or waited for a processor, as Linux counts it; 0 where nobody does.
+fn used_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().take(2).filter_map(|figure| figure.parse::<u64>().ok()).sum()
 }
 
 /// Runs on one thread that does nothing else.

@@ -198,6 +198,10 @@ async fn exchange(
     sender: &mut SendRequest<Full<Bytes>>,
     request: Request<Full<Bytes>>,
 ) -> Result<Result<Raw, NoAnswer>, Box<Request<Full<Bytes>>>> {
+    // A kept connection must hear first that the last answer was read to its end, or that the other side has closed it.
+    if sender.ready().await.is_err() {
+        return Err(Box::new(request));
+    }
     match sender.try_send_request(request).await {
         Ok(response) => Ok(whole(response).await),
         Err(mut error) => match error.take_message() {

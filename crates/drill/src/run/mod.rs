@@ -1,5 +1,6 @@
 //! One run: the sale is set up, driven and broken; when all is whole and at rest again, it is judged.
 
+mod crew;
 mod faults;
 mod opening;
 mod read;
@@ -7,6 +8,7 @@ mod rest;
 mod series;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,11 +16,12 @@ use anyhow::{Context, Result, bail};
 use holdfast_client::{Client, Options};
 use tokio::sync::watch;
 
+use self::crew::Crew;
 use self::faults::Faults;
 use crate::audit::{BREACHES_MAX, Case, Facts, Findings, audit};
 use crate::deployment::{Deployment, Kind};
 use crate::history::{Asked, Exchange};
-use crate::load::{Load, ORDERS, Pace, Share, Way};
+use crate::load::{BUYERS_MAX, ORDERS, Pace, Way};
 use crate::outcome::{Breach, BucketFigures, Environment, Generator, InvariantVerdict, Outcome, Parameters};
 use crate::sale::Sale;
 use crate::scenario::Scenario;
@@ -39,6 +42,10 @@ pub struct Plan {
     pub orders_a_second: f64,
     /// Most connections.
     pub connections: usize,
+    /// How many processes share the load; this one is the first.
+    pub processes: u32,
+    /// The program of the others: this one's own.
+    pub program: PathBuf,
     /// Orders that are stored before.
     pub stored_orders: u64,
     /// The campaign; nobody has used it before.
@@ -84,27 +91,29 @@ pub async fn run(
     let (kind, nodes) = (deployment.kind(), deployment.nodes());
     let pace = (plan.seconds, plan.orders_a_second);
     let sale = Sale::new(plan.scenario, kind, plan.campaign.clone(), plan.seed, pace);
-    let client = client(&nodes, deployment.key(), plan.ca_pem.clone())?;
-    opening::store(&client, &sale, plan.stored_orders).await?;
-    opening::open(&client, &sale).await?;
+    let clients = clients(&nodes, deployment.key(), plan.ca_pem.as_deref())?;
+    let client = clients.first().context("a deployment needs a node")?;
+    opening::store(client, &sale, plan.stored_orders).await?;
+    opening::open(&clients, &sale).await?;
     let way = Way {
         nodes: nodes.clone(),
         key: deployment.key(),
         ca_pem: plan.ca_pem.clone(),
         connections: plan.connections,
+        buyers_max: BUYERS_MAX,
         place_path: ORDERS,
     };
-    let load = Load::new(sale.clone(), &way, Share::WHOLE)?;
-    let (pace, windows) = drive(plan, &sale, &load, Arc::clone(&deployment), stop).await?;
+    let mut crew = Crew::begin(plan, &sale, kind, &way).await?;
+    let (pace, windows) = drive(plan, &sale, &mut crew, Arc::clone(&deployment), stop).await?;
     let ended = Instant::now();
-    let rests = rest::until(patience(&sale), async || rest::is_at_rest(&client, &sale.campaign).await);
-    rests.await.context("whether all is at rest cannot be read")?;
+    let rests = rest::until(patience(&sale), async || rest::is_at_rest(client, &sale.campaign).await).await;
     let drained_after_ms = u64::try_from(ended.elapsed().as_millis()).unwrap_or(u64::MAX);
-    load.close().await?;
-    let facts = read::facts(&client, &sale.campaign).await?;
+    let history = crew.close().await?;
+    let facts = match rests {
+        Ok(_) => read::facts(client, &sale.campaign).await,
+        Err(why) => Err(why),
+    };
     let verified = deployment.verify().await.context("the authority cannot be verified")?;
-    opening::close(&client, &sale.campaign).await?;
-    let history = load.into_history();
     let environment = Environment {
         deployment: kind.map_or("unknown", Kind::name).to_owned(),
         nodes: nodes.len(),
@@ -120,7 +129,15 @@ pub async fn run(
         parameters: parameters(plan, &sale),
         windows,
     };
-    let findings = judge(plan.scenario, &sale, &asked, &history, &facts);
+    // A deployment that does not come back by itself has failed: that is a finding, too.
+    let (facts, findings) = match facts {
+        Ok(facts) => {
+            let findings = judge(plan.scenario, &sale, &asked, &history, &facts);
+            opening::close(client, &sale.campaign).await?;
+            (facts, findings)
+        }
+        Err(why) => (Facts::default(), Findings::unreadable(&format!("{why:#}"))),
+    };
     let measured = Measured { pace, drained_after_ms, verified: verified.unwrap_or_default() };
     let outcome = outcome(&asked, &history, &facts, findings, measured);
     Ok(Drilled { outcome, asked, history })
@@ -145,17 +162,19 @@ pub async fn check(
     )]
     let pace = (seconds as u32, orders_a_second);
     let sale = Sale::new(scenario, kind, asked.campaign.clone(), seed, pace);
-    let client = client(&[target.to_owned()], key, ca_pem)?;
-    let mut facts = read::facts(&client, &sale.campaign).await?;
+    let clients = clients(&[target.to_owned()], key, ca_pem.as_deref())?;
+    let client = clients.first().context("name a node")?;
+    let mut facts = read::facts(client, &sale.campaign).await?;
     // A drill closes its campaign when it has judged it.
     facts.is_open = true;
     let findings = judge(scenario, &sale, asked, history, &facts);
     Ok(outcome(asked, history, &facts, findings, Measured::default()))
 }
 
-fn client(nodes: &[String], key: Option<String>, ca_pem: Option<Vec<u8>>) -> Result<Client> {
-    let node = nodes.first().context("a deployment needs a node")?;
-    Ok(Client::with_options(node, Options { key, ca_pem, ..Options::default() })?)
+/// A client of each node.
+fn clients(nodes: &[String], key: Option<String>, ca_pem: Option<&[u8]>) -> Result<Vec<Client>> {
+    let options = Options { key, ca_pem: ca_pem.map(<[u8]>::to_vec), ..Options::default() };
+    nodes.iter().map(|node| Ok(Client::with_options(node, options.clone())?)).collect()
 }
 
 /// How long a sale may take to come to its end when nobody asks for anything any more.
@@ -170,7 +189,7 @@ fn patience(sale: &Sale) -> Duration {
 async fn drive(
     plan: &Plan,
     sale: &Sale,
-    load: &Load,
+    crew: &mut Crew,
     deployment: Arc<dyn Deployment>,
     stop: watch::Receiver<bool>,
 ) -> Result<(Pace, Vec<crate::outcome::Window>)> {
@@ -180,20 +199,7 @@ async fn drive(
     let faults = Faults { deployment, zero, lasts, stop: stop.clone(), turn: Arc::default() };
     let breaking = tokio::spawn(faults.carry_out(steps));
     let ends = zero + lasts + patience(sale);
-    let mut driving = std::pin::pin!(load.run());
-    let mut stopping = stop;
-    let pace = tokio::select! {
-        pace = &mut driving => pace,
-        () = tokio::time::sleep_until(ends.into()) => {
-            load.end();
-            driving.await
-        }
-        Ok(_) = stopping.wait_for(|stop| *stop) => {
-            load.stop();
-            load.end();
-            driving.await
-        }
-    };
+    let pace = crew.drive(ends, stop).await;
     let windows = breaking.await.context("the faults died")??;
     Ok((pace?, windows))
 }
@@ -211,7 +217,7 @@ fn parameters(plan: &Plan, sale: &Sale) -> Parameters {
         seconds: plan.seconds.into(),
         orders_a_second: plan.orders_a_second,
         connections: plan.connections,
-        processes: 1,
+        processes: usize::try_from(plan.processes).unwrap_or(usize::MAX),
         path: paths.join(", "),
         pools: u32::try_from(sale.goods.len()).unwrap_or(u32::MAX),
         buckets: buckets.unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! The sale is set up, as any shop would do it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use holdfast_client::{Client, Switch};
@@ -16,6 +16,8 @@ use crate::sale::{Good, Sale};
 pub(super) const REVIEW_SECONDS: u64 = 3;
 /// How long an order may wait in a queue, in milliseconds.
 pub(super) const QUEUE_WAIT_MS: u64 = 20_000;
+/// How long nodes may take to learn what one of them was told, as the documents say.
+const LEARNT_WITHIN: Duration = Duration::from_secs(1);
 /// How long caches may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(30);
 /// Orders that are stored in one request: the most that a server takes.
@@ -26,8 +28,9 @@ fn reason() -> SwitchRequest {
     SwitchRequest { reason: "drill".to_owned(), operator: "drill".to_owned() }
 }
 
-/// Opens the campaign and its pools, and waits until they can sell.
-pub(super) async fn open(client: &Client, sale: &Sale) -> Result<()> {
+/// Opens the campaign and its pools, and waits until all nodes can sell.
+pub(super) async fn open(nodes: &[Client], sale: &Sale) -> Result<()> {
+    let client = nodes.first().context("a deployment needs a node")?;
     let shop = &sale.shop;
     let policy = PolicyRequest {
         hold_seconds: Some(shop.hold_seconds.into()),
@@ -51,6 +54,12 @@ pub(super) async fn open(client: &Client, sale: &Sale) -> Result<()> {
         .switch_campaign(&sale.campaign, Switch::Open, &reason())
         .await
         .context("the campaign does not open")?;
+    let learnt = Instant::now() + LEARNT_WITHIN;
+    for node in nodes {
+        node.warm_campaign(&sale.campaign, &reason()).await.context("a node does not get ready")?;
+    }
+    // Several nodes may stand behind one address, and only one of them was asked.
+    tokio::time::sleep_until(learnt.into()).await;
     for id in cached {
         let are_ready = until(READY_MAX, async || {
             let cache = client.cache(&id).await.context("a cache cannot be read")?;

@@ -105,3 +105,27 @@ pub(super) const SOAK: Scenario = Scenario {
     seconds: 300,
     orders_a_second: 100,
 };
+
+/// Goal: what the load itself can offer. Not in the list: nothing is judged.
+pub(super) const PLACING: Scenario = Scenario {
+    name: "placing",
+    goal: "Buyers who only place.",
+    goal_zh: "只下单的买家。",
+    kinds: &Kind::ALL,
+    invariants: &Invariant::ALL,
+    expected: &[BUYING],
+    steps: &[],
+    shop: Shop { quantity_max: 1, ..Shop::PLAIN },
+    buyers: Buyers {
+        fates: Fates::NONE,
+        repeat: 0,
+        at_once: 0,
+        alter: 0,
+        hang_up: 0,
+        give_up: 1_000,
+        look: 0,
+        think_ms_max: 0,
+    },
+    seconds: 10,
+    orders_a_second: 1_000,
+};

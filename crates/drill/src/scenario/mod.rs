@@ -69,6 +69,9 @@ impl Step {
 }
 
 impl Scenario {
+    /// No sale at all: buyers who place and go, to see what the load itself can do.
+    pub(crate) const PLACING: Self = lasting::PLACING;
+
     /// Every scenario.
     pub const ALL: &'static [Self] = &[
         buying::HOT_POOL,

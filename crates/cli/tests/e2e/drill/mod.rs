@@ -6,7 +6,7 @@ mod private;
 use serde_json::Value;
 
 use self::liar::Liar;
-use crate::support::{Server, run};
+use crate::support::{Server, Start, run};
 
 /// A run that is short and small.
 const SHORT: [&str; 6] = ["--seconds", "2", "--rate", "60", "--seed", "11"];
@@ -98,5 +98,32 @@ async fn what_cannot_be_run_is_said_before_any_load() {
     assert_eq!(server.http.get("/v1/campaigns").await.body["items"], Value::Array(Vec::new()));
     let (status, _, said) = drilled("hot-pool", "http://127.0.0.1:9", &[]).await;
     assert_eq!(status, Some(2), "{said}");
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_share_a_load_are_one_history() {
+    let server = Server::start().await;
+    let (status, alone, said) = drilled("duplicates", &server.http.base, &[]).await;
+    assert_eq!(status, Some(0), "{said}\n{alone:#}");
+    let (status, shared, said) = drilled("duplicates", &server.http.base, &["--processes", "3"]).await;
+    assert_eq!((status, &shared["ok"]), (Some(0), &Value::Bool(true)), "{said}\n{shared:#}");
+    assert_eq!(shared["parameters"]["processes"], 3);
+    // The same seed is the same buyers, whoever lets them come.
+    for figure in ["due", "sent"] {
+        assert_eq!(shared["generator"][figure], alone["generator"][figure]);
+    }
+    server.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_load_says_what_it_can_offer() {
+    let arguments = ["--auth", "off", "--constant-answer"].map(str::to_owned).to_vec();
+    let server = Server::start_with(Start { arguments, ..Start::default() }).await;
+    let output =
+        run(&["drill", "offer", "--target", &server.http.base, "--seconds", "1", "--format", "json"]).await;
+    let offered: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(output.status.success(), "{offered}");
+    assert!(offered["answered_rps"].as_f64().is_some_and(|rps| rps > 100.0), "{offered}");
     server.finish().await;
 }
