@@ -79,6 +79,8 @@ pub(crate) struct BucketFact {
     pub(crate) ledger_seq: u64,
     /// What its cache still has to land, if it has one.
     pub(crate) backlog: Option<u64>,
+    /// What its cache would still give, if it has one that accepts.
+    pub(crate) cached: Option<i64>,
 }
 
 /// Which bucket: the pool's place in [`Facts::pools`], and its number there.

@@ -114,6 +114,15 @@ fn judge_rest(facts: &Facts, findings: &mut Findings) {
                     backlog.to_string(),
                 );
             }
+            let available = bucket.units.available;
+            if let Some(cached) = bucket.cached.filter(|cached| *cached != available) {
+                findings.breach(
+                    Check::AtRest,
+                    format!("{} bucket {number}", pool.sku),
+                    format!("{available} units in its cache, as in the authority"),
+                    cached.to_string(),
+                );
+            }
         }
         if pool.units.held > 0 {
             findings.breach(

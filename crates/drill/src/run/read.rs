@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use holdfast_client::{Client, LedgerQuery, OrdersQuery, PageQuery, PoolsQuery};
 use holdfast_core::ledger::Action;
 use holdfast_core::order::{Disposition, State};
-use holdfast_wire::{EventView, LedgerEntryView, OrderView, PoolView};
+use holdfast_wire::{BucketCacheView, EventView, LedgerEntryView, OrderView, PoolView};
 use uuid::Uuid;
 
 use crate::audit::facts::{
@@ -39,22 +39,24 @@ pub(super) async fn pools(client: &Client, campaign: &str) -> Result<Vec<PoolFac
     let views = client.every_pool(&query).await.context("the pools cannot be read")?;
     let mut pools = Vec::with_capacity(views.len());
     for view in views {
-        let backlogs = if view.path == "cached" {
+        let caches = if view.path == "cached" {
             let cache = client.cache(&view.id).await.context("a cache cannot be read")?;
-            cache.buckets.into_iter().map(|bucket| bucket.backlog).collect()
+            cache.buckets
         } else {
             Vec::new()
         };
-        pools.push(pool(&view, &backlogs)?);
+        pools.push(pool(&view, &caches)?);
     }
     Ok(pools)
 }
 
-fn pool(view: &PoolView, backlogs: &[Option<u64>]) -> Result<PoolFact> {
+fn pool(view: &PoolView, caches: &[BucketCacheView]) -> Result<PoolFact> {
     let bucket = |(at, bucket): (usize, &holdfast_wire::BucketView)| -> Result<BucketFact> {
         let units = units(bucket.available, bucket.held, bucket.sold)?;
-        let backlog = backlogs.get(at).copied().flatten();
-        Ok(BucketFact { units, ledger_seq: bucket.ledger_seq, backlog })
+        let cache = caches.get(at);
+        let backlog = cache.and_then(|cache| cache.backlog);
+        let cached = cache.filter(|cache| cache.accepts).and_then(|cache| cache.available);
+        Ok(BucketFact { units, ledger_seq: bucket.ledger_seq, backlog, cached })
     };
     Ok(PoolFact {
         id: view.id.parse().context("a pool's id")?,

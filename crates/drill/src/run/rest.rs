@@ -25,7 +25,7 @@ pub(super) async fn until(most: Duration, mut look: impl AsyncFnMut() -> Result<
     }
 }
 
-/// Whether no order of a campaign waits, is held or is in review, and nothing waits in a cache.
+/// Whether no order of a campaign waits, is held or is in review, nothing waits in a cache, and what came back is there.
 pub(super) async fn is_at_rest(client: &Client, campaign: &str) -> Result<bool> {
     for state in ["queued", "held", "in_review"] {
         let query = OrdersQuery {
@@ -40,6 +40,9 @@ pub(super) async fn is_at_rest(client: &Client, campaign: &str) -> Result<bool> 
         }
     }
     let pools = read::pools(client, campaign).await?;
-    let mut backlogs = pools.iter().flat_map(|pool| &pool.buckets).filter_map(|bucket| bucket.backlog);
-    Ok(backlogs.all(|backlog| backlog == 0))
+    let mut buckets = pools.iter().flat_map(|pool| &pool.buckets);
+    Ok(buckets.all(|bucket| {
+        bucket.backlog.is_none_or(|backlog| backlog == 0)
+            && bucket.cached.is_none_or(|cached| cached == bucket.units.available)
+    }))
 }

@@ -335,6 +335,7 @@ fn what_waits_for_ever_is_found() {
     assert_eq!(found(|shop| shop.world.facts.pools[1].frozen = true), ["at_rest"]);
     assert_eq!(found(|shop| shop.world.facts.is_open = false), ["at_rest"]);
     assert_eq!(found(|shop| shop.world.facts.pools[2].buckets[1].backlog = Some(1)), ["at_rest"]);
+    assert_eq!(found(|shop| shop.world.facts.pools[2].buckets[1].cached = Some(-1)), ["at_rest"]);
 }
 
 #[test]

@@ -279,7 +279,7 @@ impl World {
 }
 
 fn pool(id: u128, sku: &str) -> PoolFact {
-    let bucket = BucketFact { units: Units::default(), ledger_seq: 0, backlog: Some(0) };
+    let bucket = BucketFact { units: Units::default(), ledger_seq: 0, backlog: Some(0), cached: None };
     PoolFact {
         id: Uuid::from_u128(id),
         sku: sku.to_owned(),
