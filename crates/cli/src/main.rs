@@ -19,6 +19,7 @@ mod key;
 mod migrate;
 mod notify;
 mod output;
+mod plan;
 mod private;
 mod reconcile;
 mod replay;
@@ -79,6 +80,7 @@ enum Command {
     /// Measure what this machine can do
     #[command(subcommand)]
     Bench(bench::Command),
+    Plan(plan::Args),
     /// Drive load, break things, and hold every answer against the ledger
     #[command(subcommand)]
     Drill(drill::Command),
@@ -141,6 +143,7 @@ fn run(command: Command) -> Result<ExitCode> {
             Command::Case(command) => Box::pin(reconcile::cases(command)).await,
             Command::Demo(args) => Box::pin(demo::run(args)).await,
             Command::Bench(command) => Box::pin(bench::run(command)).await,
+            Command::Plan(args) => Box::pin(plan::run(args)).await,
             Command::Drill(command) => Box::pin(drill::run(command)).await,
             Command::Key(command) => Box::pin(key::run(command)).await,
             Command::Sink(command) => Box::pin(sink::run(command)).await,

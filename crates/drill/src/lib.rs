@@ -2,6 +2,7 @@
 
 mod audit;
 pub mod boundary;
+pub mod capacity;
 mod deployment;
 mod fault;
 mod history;

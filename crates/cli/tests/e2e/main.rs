@@ -36,6 +36,7 @@ mod migrate;
 mod nodes;
 mod odd_hold;
 mod openapi;
+mod planning;
 mod postgres;
 mod pressure;
 mod queue;
