@@ -24,6 +24,8 @@ async fn drill(scenario: &str, kind: Kind, bug: Option<Bug>) -> Outcome {
         began_at: "2026-11-27T10:00:00Z".to_owned(),
         ca_pem: None,
         private: true,
+        processes: 1,
+        program: std::path::PathBuf::new(),
     };
     let (_go, stop) = watch::channel(false);
     run(&plan, Arc::new(double), stop).await.unwrap().outcome
