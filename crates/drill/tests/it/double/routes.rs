@@ -33,6 +33,7 @@ struct Asked {
 
 pub(crate) async fn serve(listener: TcpListener, double: Double) {
     let router = Router::new()
+        .route("/v1/campaigns/{id}/warm", post(campaign))
         .route("/v1/campaigns/{id}", put(put_campaign).get(campaign))
         .route("/v1/campaigns/{id}/open", post(|state: State<Double>| switch(state, "open")))
         .route("/v1/campaigns/{id}/close", post(|state: State<Double>| switch(state, "closed")))
