@@ -90,7 +90,7 @@ fn summary(out: &mut String, outcome: &Outcome) {
 fn invariants(out: &mut String, outcome: &Outcome) {
     let mut rows = String::new();
     for of in &outcome.invariants {
-        let name = words::invariant(&of.code).map_or_else(|| escaped(&of.name), Text::spans);
+        let name = words::judged(&of.code).map_or_else(|| escaped(&of.name), Text::spans);
         let verdict = match of.breaches {
             Some(0) => format!("<span class=\"good\">{}</span>", words::HOLDS.spans()),
             Some(breaches) => {

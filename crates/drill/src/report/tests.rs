@@ -161,6 +161,11 @@ fn everything_is_said_in_both_languages() {
         assert!(!text.en.is_empty() && text.en.is_ascii() | text.en.starts_with(['✔', '✘']), "{text:?}");
         assert!(text.zh.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter)), "{text:?}");
     }
+    for verdict in crate::audit::Findings::default().verdicts() {
+        let text = words::judged(&verdict.code).unwrap_or_else(|| panic!("{} is not translated", verdict.code));
+        assert_eq!(text.en, verdict.name);
+        assert!(!text.zh.is_ascii());
+    }
     let page = super::page(&[outcome("one", 10), outcome("two", 10)]);
     let document = read(&page);
     let main = elements(&document, "main").next().unwrap();

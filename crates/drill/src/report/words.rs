@@ -172,8 +172,23 @@ pub(super) fn fault(name: &str) -> Option<Text> {
     })
 }
 
-/// The name of an invariant of the contract; none: the outcome's own words are shown.
-pub(super) fn invariant(code: &str) -> Option<Text> {
+/// What is asked of answers beside the invariants.
+const OF_ANSWERS: [(&str, Text); 6] = [
+    ("answers_true", text("no answer was false", "没有一个答复是假的")),
+    ("answers_expected", text("only expected answers came", "只有预期之内的答复")),
+    ("answers_in_time", text("every answer came in time", "每个答复都及时")),
+    ("reads_fresh", text("no read went back", "读取不倒退")),
+    ("sold_out_true", text("nobody was sent away while there was enough", "有货时没有人被告知售罄")),
+    ("at_rest", text("nothing is left waiting", "没有遗留的等待")),
+];
+
+/// The name of what is judged; none: the outcome's own words are shown.
+pub(super) fn judged(code: &str) -> Option<Text> {
+    let of_answers = OF_ANSWERS.iter().find(|(of, _)| *of == code);
+    of_answers.map(|(_, text)| *text).or_else(|| invariant(code))
+}
+
+fn invariant(code: &str) -> Option<Text> {
     let invariant = Invariant::ALL.into_iter().find(|invariant| invariant.code() == code)?;
     let zh = match invariant {
         Invariant::NoOversell => "不超卖",

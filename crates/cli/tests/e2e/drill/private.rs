@@ -35,8 +35,24 @@ async fn is_clean(scenario: &str, kind: &str, faults: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_of_its_own_are_killed() {
+    is_clean("node-kill", "sqlite", &["kill-node"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_of_its_own_fails_over() {
+    is_clean("authority-failover", "postgres", &["fail-over-authority"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cache_of_its_own_goes_back_in_time() {
     is_clean("cache-stale-restore", "sqlite-redis", &["restore-cache"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_its_own_are_cut() {
+    is_clean("connection-cut", "postgres-redis", &["cut-authority", "lose-commit-answers", "cut-cache"])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,6 +67,26 @@ async fn a_scenario_runs_on_every_kind_that_it_concerns_and_is_one_page() {
     assert_eq!(kinds, ["sqlite-redis", "postgres-redis"]);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("wipe-cache") && page.contains("缓存清空"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_breaks_and_heals_by_commands_and_the_rows_are_judged() {
+    let server = Server::start().await;
+    let pid = server.pid();
+    let (stop, go) = (format!("pause-node=kill -STOP {pid}"), format!("pause-node=kill -CONT {pid}"));
+    let database = server.authority().to_owned();
+    let words = ["--fault", &stop, "--heal", &go, "--database", &database, "--seconds", "6", "--rate", "40"];
+    let target = ["run", "node-pause", "--kind", "sqlite", "--target", &server.http.base];
+    let (status, outcomes, said) = drilled(&[&target[..], &words].concat()).await;
+    let outcome = &outcomes[0];
+    assert_eq!((status, &outcome["ok"]), (Some(0), &Value::Bool(true)), "{said}\n{outcome:#}");
+    assert_eq!(outcome["windows"][0]["fault"], "pause-node");
+    // A command that fails is no fault: it cannot be run, and what was begun is healed.
+    let bad = ["--fault", "pause-node=echo cannot; exit 7", "--heal", &go, "--seconds", "3", "--rate", "20"];
+    let (status, _, said) = drilled(&[&target[..], &bad].concat()).await;
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("exit status: 7") && said.contains("cannot"), "{said}");
+    server.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
