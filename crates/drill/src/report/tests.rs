@@ -162,7 +162,8 @@ fn everything_is_said_in_both_languages() {
         assert!(text.zh.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter)), "{text:?}");
     }
     for verdict in crate::audit::Findings::default().verdicts() {
-        let text = words::judged(&verdict.code).unwrap_or_else(|| panic!("{} is not translated", verdict.code));
+        let text =
+            words::judged(&verdict.code).unwrap_or_else(|| panic!("{} is not translated", verdict.code));
         assert_eq!(text.en, verdict.name);
         assert!(!text.zh.is_ascii());
     }

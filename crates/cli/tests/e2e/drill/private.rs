@@ -100,10 +100,19 @@ async fn a_load_is_stepped_up_and_what_was_not_reached_is_not_claimed() {
     assert_eq!(status, Some(0), "{said}\n{found:#}");
     let boundary = &found["boundary"];
     let stairs = boundary["stairs"].as_array().unwrap();
-    assert_eq!(stairs.len(), 2, "{boundary:#}");
+    assert_eq!(found["runs"].as_array().unwrap().len(), stairs.len(), "{boundary:#}");
     assert!(stairs.iter().all(|stair| stair["offered_rps"].as_f64().unwrap() > 10.0), "{boundary:#}");
-    assert_eq!(boundary["waits_from_rps"], Value::Null, "{boundary:#}");
-    assert_eq!(found["runs"].as_array().unwrap().len(), 2);
+    // A machine that is busy with other tests may offer less than is asked for: then the row ends there.
+    let is_limit = |stair: &Value| stair["is_generator_limit"] == true;
+    let ends_at_generator = stairs.last().is_some_and(is_limit);
+    assert_eq!(boundary["ends_at_generator"], ends_at_generator, "{boundary:#}");
+    assert!(stairs.len() == 2 || ends_at_generator, "{boundary:#}");
+    // What it says is what its stairs say.
+    let known: Vec<&Value> = stairs.iter().filter(|stair| !is_limit(stair)).collect();
+    let rate = |stair: Option<&&Value>| stair.map_or(Value::Null, |stair| stair["offered_rps"].clone());
+    let fits = known.iter().take_while(|stair| stair["accumulates"] == false).count();
+    assert_eq!(boundary["waits_from_rps"], rate(known.get(fits)), "{boundary:#}");
+    assert_eq!(boundary["carries_rps"], rate(known.iter().take(fits).next_back()), "{boundary:#}");
     assert!(std::fs::read_to_string(page).unwrap().contains("boundary-rates"));
     server.finish().await;
 }
