@@ -1,9 +1,11 @@
 //! An outcome for people who read it in a terminal.
 
+use std::collections::BTreeMap;
+
 use holdfast_drill::{InvariantVerdict, Outcome};
 
-/// Most breaches that are shown; all of them are in the JSON.
-const SHOWN_MAX: usize = 20;
+/// Most breaches of a kind that are shown; more of them are in the JSON.
+const SHOWN_MAX: usize = 5;
 
 /// What came of a run, in lines.
 pub(crate) fn text(outcome: &Outcome) -> String {
@@ -43,11 +45,16 @@ pub(crate) fn text(outcome: &Outcome) -> String {
         outcome.answers.iter().map(|(label, count)| format!("{label}: {count}")).collect();
     lines.push(format!("  {}", answers.join(", ")));
     lines.extend(outcome.invariants.iter().map(verdict));
-    for breach in outcome.breaches.iter().take(SHOWN_MAX) {
-        lines.push(format!(
-            "  {} {}: expected {}, found {}",
-            breach.code, breach.subject, breach.expected, breach.actual
-        ));
+    let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
+    for breach in &outcome.breaches {
+        let count = shown.entry(breach.code.as_str()).or_default();
+        *count = count.saturating_add(1);
+        if *count <= SHOWN_MAX {
+            lines.push(format!(
+                "  {} {}: expected {}, found {}",
+                breach.code, breach.subject, breach.expected, breach.actual
+            ));
+        }
     }
     if outcome.breaches_count > 0 {
         lines.push(format!(

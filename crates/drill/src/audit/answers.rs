@@ -217,6 +217,10 @@ impl Story<'_> {
     }
 
     fn judge_state(&self, row: &OrderFact, told: &Told, findings: &mut Findings) {
+        // The authority may have decided on it before its entry came to land: then it was never queued there.
+        if self.is_cached && told.ticketed && told.state == State::Queued {
+            return;
+        }
         let written = match self.life {
             Some(life) if !life.states.is_empty() => {
                 told.version.checked_sub(1).and_then(|at| life.states.get(usize::try_from(at).ok()?).copied())

@@ -44,8 +44,10 @@ impl Buyer {
     /// Buys. Everything that is told on the way is in the history.
     pub(super) async fn live(self, due_ns: u64) {
         let Some(standing) = self.place(due_ns).await else { return };
-        // A number that a cache has accepted and lost is free for other content.
-        if self.intent.alters && standing.ticket.is_none() {
+        // A cache of a new epoch has not heard of the number, and what it has accepted and lost is free for other content.
+        let has_cache =
+            self.market.sale.goods.get(self.intent.good).is_some_and(|good| good.path == "cached");
+        if self.intent.alters && !has_cache {
             let other = Wanted::alter(&self.market.sale, &self.intent, self.market.place_path);
             self.ask(1, &other).await;
         }

@@ -145,24 +145,27 @@ impl Node {
     /// Sends through one connection; the request comes back if the connection was closed before.
     async fn through(
         &self,
-        mut link: Link,
+        link: Link,
         request: Request<Full<Bytes>>,
     ) -> Result<Result<Raw, NoAnswer>, Box<Request<Full<Bytes>>>> {
+        let Link { mut sender, mut connection } = link;
         let came = {
-            let mut exchange = pin!(exchange(&mut link.sender, request));
-            tokio::select! {
+            let mut exchange = pin!(exchange(&mut sender, request));
+            let came = tokio::select! {
                 // Bytes that have come are handed over before anybody looks for them.
                 biased;
-                _ = poll_fn(|context| link.connection.poll_without_shutdown(context)) => {
-                    // The connection has ended: what is not there yet will not come.
-                    let came = exchange.as_mut().await;
-                    return came;
-                }
-                came = &mut exchange => came,
-            }
+                _ = poll_fn(|context| connection.poll_without_shutdown(context)) => None,
+                came = &mut exchange => Some(came),
+            };
+            let Some(came) = came else {
+                // The other side has closed it: who still waits for it is told so when it is gone.
+                drop(connection);
+                return exchange.await;
+            };
+            came
         };
         if matches!(came, Ok(Ok(_))) {
-            self.idle().push(link);
+            self.idle().push(Link { sender, connection });
         }
         came
     }

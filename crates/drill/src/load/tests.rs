@@ -24,6 +24,8 @@ enum Manner {
     Closes,
     /// Closes it in the middle of the answer.
     CutsShort,
+    /// Closes it when the request is there, as one that dies does.
+    Dies,
 }
 
 /// A server that answers as long as somebody gives it leave.
@@ -65,6 +67,9 @@ async fn serve(
             }
         }
         requests.fetch_add(1, Ordering::SeqCst);
+        if manner == Manner::Dies {
+            return None;
+        }
         leave.acquire().await.ok()?.forget();
         let answer = format!("HTTP/1.1 201 Created\r\ncontent-length: {}\r\n\r\n{ORDER}", ORDER.len());
         let length = if manner == Manner::CutsShort { answer.len() - 10 } else { answer.len() };
@@ -95,6 +100,8 @@ async fn driven(server: &Server, connections: usize) -> Vec<Exchange> {
     let pace = load.run().await.unwrap();
     let history = load.into_history();
     assert_eq!((pace.sent, pace.due), (u64::try_from(history.len()).unwrap(), pace.sent));
+    // Nobody waits for an answer that cannot come any more.
+    assert!(history.iter().all(|exchange| exchange.ended_ns - exchange.sent_ns < 10_000_000_000));
     history
 }
 
@@ -149,9 +156,11 @@ async fn a_connection_that_was_closed_is_made_again_and_each_request_is_sent_onc
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_cut_short_is_lost() {
-    let server = Server::start(Manner::CutsShort).await;
-    let history = driven(&server, 4).await;
-    assert!(history.iter().all(|exchange| exchange.answered == Answered::Lost { never_sent: false }));
+    for manner in [Manner::CutsShort, Manner::Dies] {
+        let server = Server::start(manner).await;
+        let history = driven(&server, 4).await;
+        assert!(history.iter().all(|exchange| exchange.answered == Answered::Lost { never_sent: false }));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -111,3 +111,80 @@ pub(super) fn recovered_after_ms(history: &[Exchange], windows: &[Window]) -> Op
         .map(|exchange| exchange.ended_ns.saturating_sub(end_ns) / 1_000_000)
         .min()
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_wire::Code;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::history::Told;
+
+    const MS: u64 = 1_000_000;
+
+    fn told(status: u16, state: State) -> Answered {
+        Answered::Order(Told {
+            status,
+            code: None,
+            id: Uuid::from_u128(1),
+            state,
+            version: 1,
+            disposition: None,
+            ticketed: false,
+            retry_after: false,
+            replayed: false,
+        })
+    }
+
+    fn exchange(buyer: u64, ask: Ask, [due, sent, ended]: [u64; 3], answered: Answered) -> Exchange {
+        let (due_ns, sent_ns, ended_ns) = (due * MS, sent * MS, ended * MS);
+        Exchange { buyer, node: 0, ask, about: None, due_ns, sent_ns, ended_ns, answered }
+    }
+
+    #[test]
+    fn seconds_say_what_was_due_answered_waiting_and_under_way() {
+        let history = [
+            exchange(1, Ask::Place, [100, 150, 300], told(201, State::Held)),
+            exchange(2, Ask::Place, [200, 200, 400], told(202, State::Queued)),
+            exchange(2, Ask::Look, [400, 400, 2_100], told(200, State::Held)),
+            exchange(3, Ask::Place, [900, 900, 1_900], Answered::Lost { never_sent: false }),
+            exchange(3, Ask::Place, [1_950, 1_950, 1_990], told(201, State::Held)),
+        ];
+        let seconds = seconds(&history);
+        let figures: Vec<_> = seconds.iter().map(|s| (s.due, s.backlog, s.under_way)).collect();
+        assert_eq!(figures, [(3, 1, 2), (0, 1, 1), (0, 0, 0)]);
+        // From when it was due, not from when it was sent; and what has no answer has no latency.
+        assert_eq!((seconds[0].p50_us, seconds[0].max_us), (Some(200_000), Some(200_000)));
+        assert_eq!(seconds[1].max_us, Some(40_000));
+        assert_eq!(seconds[1].answers.get("lost"), Some(&1));
+        assert_eq!((seconds[0].answers.get("queued"), seconds[2].answers.get("held")), (Some(&1), Some(&1)));
+    }
+
+    #[test]
+    fn what_was_lost_with_a_cache_waits_no_more() {
+        let lost = Answered::Refused {
+            status: 409,
+            code: Code::AdmissionLost,
+            recorded: Some(false),
+            retry_after: false,
+        };
+        let history = [
+            exchange(1, Ask::Place, [0, 0, 10], told(202, State::Queued)),
+            exchange(1, Ask::Look, [20, 20, 1_500], lost),
+        ];
+        assert_eq!(seconds(&history).iter().map(|second| second.backlog).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    #[test]
+    fn recovery_counts_from_the_end_of_the_last_fault() {
+        let window = |from, to| Window { fault: "kill-node".to_owned(), from, to };
+        let history = [
+            exchange(1, Ask::Place, [0, 0, 1_500], told(201, State::Held)),
+            exchange(2, Ask::Look, [0, 0, 2_100], told(200, State::Held)),
+            exchange(3, Ask::Place, [0, 0, 2_250], told(202, State::Queued)),
+        ];
+        assert_eq!(recovered_after_ms(&history, &[window(0.5, 1.0), window(1.2, 2.0)]), Some(250));
+        assert_eq!(recovered_after_ms(&history, &[]), None);
+        assert!(seconds(&[]).is_empty());
+    }
+}

@@ -17,6 +17,7 @@ pub(super) const ENDING: &[&str] = &[
     "cancel 200",
     "cancel 409 already_released",
     "cancel 409 already_sold",
+    "cancel 409 already_failed",
     "place 409 already_released",
     "place 409 cancelled",
 ];
@@ -31,8 +32,14 @@ pub(super) const LATE: &[&str] = &["pay 200 retaken", "pay 200 refund_due", "ref
 /// A number is used again for something else.
 pub(super) const ALTERED: &[&str] = &["alter 422 order_mismatch"];
 
-/// More is asked for than can be done.
-pub(super) const BUSY: &[&str] = &["* 503 overloaded", "* 429 rate_limited", "* 429 queue_full"];
+/// More is asked for than can be done. A cache or an authority that takes too long has not answered.
+pub(super) const BUSY: &[&str] = &[
+    "* 503 overloaded",
+    "* 503 cache_not_ready",
+    "* 503 outcome_unknown",
+    "* 429 rate_limited",
+    "* 429 queue_full",
+];
 
 /// Servers or the authority are not there, or their answers do not come back.
 pub(super) const OUTAGE: &[&str] = &[
