@@ -20,7 +20,7 @@ use crate::output::{self, Format};
                         holdfast plan --measured paths.json --measured cache.json --peak 8000 --stock 5000"
 )]
 pub(crate) struct Args {
-    /// The JSON of `bench paths`, `bench buckets` or `bench cache`; may be given more than once
+    /// The JSON of `bench paths`, `bench buckets`, `bench cache` or `drill boundary`; may be given more than once
     #[arg(long, value_name = "FILE", required = true)]
     measured: Vec<PathBuf>,
     /// Orders that come in a second at the peak

@@ -34,7 +34,15 @@ pub struct Point {
     /// Orders that were stored before.
     #[serde(default)]
     pub stored_orders: u64,
+    /// Whether it came by a schedule that waits for nobody and was carried without waiting, rather than as fast as answers
+    /// came.
+    #[serde(default)]
+    pub carried: bool,
 }
+
+/// How much of what was measured as fast as answers came a sale may use at its peak: beyond it waits grow without end at
+/// the smallest disturbance.
+pub(super) const USABLE: f64 = 0.7;
 
 const fn one() -> u32 {
     1
@@ -48,6 +56,11 @@ impl Point {
     /// Orders that are answered in a second, held or queued.
     pub fn answered_rps(&self) -> f64 {
         self.accepted_rps.unwrap_or(self.holds_rps)
+    }
+
+    /// How much of it a sale may use.
+    pub(super) const fn usable(&self) -> f64 {
+        if self.carried { 1.0 } else { USABLE }
     }
 }
 
@@ -67,7 +80,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Takes in the JSON of `bench paths`, `bench buckets` or `bench cache`.
+    /// Takes in the JSON of `bench paths`, `bench buckets`, `bench cache` or `drill boundary`.
     pub fn read(&mut self, text: &str) -> Result<()> {
         let report: Value = serde_json::from_str(text).context("it is no JSON")?;
         let before = self.points.len();
@@ -90,9 +103,10 @@ impl Measured {
             }
         }
         self.points.extend(cached(&report));
+        self.points.extend(carried(&report));
         ensure!(
             self.points.len() > before,
-            "it has no figures of a path: give the JSON of bench paths, buckets or cache"
+            "it has no figures of a path: give the JSON of bench paths, buckets, cache or of drill boundary"
         );
         Ok(())
     }
@@ -117,6 +131,28 @@ fn cached(report: &Value) -> Option<Point> {
         half_load_p99_ms: None,
         log_bytes: None,
         stored_orders: 0,
+        carried: false,
+    })
+}
+
+/// The load that a drill's boundary was found to carry.
+fn carried(report: &Value) -> Option<Point> {
+    let rps = report.pointer("/boundary/carries_rps")?.as_f64()?;
+    let number = |path: &str| u32::try_from(report.pointer(path)?.as_u64()?).ok();
+    let path = report.pointer("/runs/0/parameters/path")?.as_str()?;
+    // Of several paths together nobody knows which carried how much.
+    (!path.contains(',')).then_some(Point {
+        path: path.to_owned(),
+        buckets: number("/runs/0/parameters/buckets")?,
+        nodes: number("/runs/0/environment/nodes")?,
+        hot: number("/runs/0/parameters/pools")? == 1,
+        holds_rps: rps,
+        accepted_rps: None,
+        p99_ms: None,
+        half_load_p99_ms: None,
+        log_bytes: None,
+        stored_orders: report.pointer("/runs/0/parameters/stored_orders")?.as_u64()?,
+        carried: true,
     })
 }
 
@@ -138,6 +174,11 @@ mod tests {
         assert_eq!(measured.points.iter().map(Point::answered_rps).collect::<Vec<_>>(), [13_000.0, 26_000.0]);
         assert_eq!((measured.entry_rps, measured.processors), (Some(64_000.0), Some(2)));
         assert_eq!(measured.stores, ["PostgreSQL 15"]);
+        let boundary = r#"{"boundary":{"carries_rps":900.0,"stairs":[]},"runs":[{"environment":{"nodes":3},
+            "parameters":{"path":"batched","buckets":1,"pools":1,"stored_orders":7}}]}"#;
+        measured.read(boundary).unwrap();
+        let carried = measured.points.last().unwrap();
+        assert_eq!((carried.nodes, carried.holds_rps, carried.usable()), (3, 900.0, 1.0));
         for strange in ["", "{}", "[]", r#"{"paths":[{"path":"batched"}]}"#] {
             assert!(measured.read(strange).is_err(), "{strange}");
         }

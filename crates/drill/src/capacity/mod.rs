@@ -5,11 +5,9 @@ mod measured;
 
 use serde::Serialize;
 
+use measured::USABLE;
 pub use measured::{Measured, Point};
 
-/// How much of what was measured, as fast as answers came, a sale may use at its peak: beyond it waits grow without end
-/// at the smallest disturbance.
-const USABLE: f64 = 0.7;
 /// Room of queues above what is expected to wait in them.
 const QUEUE_ROOM: f64 = 1.25;
 /// Bytes of a cache for an order that waits in it, and for one whose number it still knows; both were measured
@@ -117,7 +115,7 @@ pub fn plan(expected: &Expected, measured: &Measured) -> Plan {
         None => "nothing was measured".to_owned(),
     };
     let backlog = choice.as_ref().map(|choice| choice.backlog * QUEUE_ROOM);
-    let landed_rps = point.map_or(0.0, |point| point.holds_rps * USABLE);
+    let landed_rps = point.map_or(0.0, |point| point.holds_rps * point.usable());
     let waits = point.is_some_and(|point| point.path == "queued" || point.path == "cached");
     let log_bytes = point.and_then(|point| point.log_bytes);
     let is_cached = point.is_some_and(|point| point.path == "cached");
@@ -162,12 +160,12 @@ fn choose<'m>(
             measured.points.iter().filter(|point| point.hot && point.path == path).collect();
         // The fewest nodes and buckets that do.
         of_path.sort_by_key(|point| (point.nodes, point.buckets));
-        let enough = of_path.iter().find(|point| point.answered_rps() * USABLE >= hot_rps).copied();
+        let enough = of_path.iter().find(|point| point.answered_rps() * point.usable() >= hot_rps).copied();
         enough.or(of_path.into_iter().max_by(|a, b| a.answered_rps().total_cmp(&b.answered_rps())))
     };
     for path in ["batched", "direct"] {
         let Some(point) = best(path) else { continue };
-        if point.answered_rps() * USABLE >= hot_rps {
+        if point.answered_rps() * point.usable() >= hot_rps {
             reasons.push(format!(
                 "{path} over {} buckets on {} nodes held {:.0}/s, of which {hot_rps:.0}/s are {:.0} %: every buyer is told held or not at once",
                 point.buckets,
@@ -185,7 +183,7 @@ fn choose<'m>(
         reasons.push(format!(
             "{path} held {:.0}/s, of which a sale may use {:.0} %: {:.0}/s are too many for it",
             point.holds_rps,
-            USABLE * 100.0,
+            point.usable() * 100.0,
             hot_rps
         ));
     }
@@ -199,7 +197,8 @@ fn waiting<'m>(
     hot_rps: f64,
     reasons: &mut Vec<String>,
 ) -> Option<Choice<'m>> {
-    let (path, takes, lands) = (&point.path, point.answered_rps() * USABLE, point.holds_rps * USABLE);
+    let (path, takes, lands) =
+        (&point.path, point.answered_rps() * point.usable(), point.holds_rps * point.usable());
     if takes < hot_rps {
         reasons
             .push(format!("{path} took {:.0}/s: {hot_rps:.0}/s are too many for it", point.answered_rps()));
@@ -241,7 +240,8 @@ fn tiers(expected: &Expected, measured: &Measured, point: Option<&Point>, hot_rp
             let landing = hot_rps * expected.peak_seconds / (expected.peak_seconds + expected.wait_seconds);
             add("landing", landing, Some(point.holds_rps));
         }
-        Some(point) => add("hot pool", hot_rps, Some(point.holds_rps)),
+        // What was carried without waiting has its room beyond it.
+        Some(point) => add("hot pool", hot_rps, Some(point.holds_rps * point.usable() / USABLE)),
         None => {
             let best = measured.points.iter().filter(|point| point.hot).map(Point::answered_rps);
             add("hot pool", hot_rps, best.reduce(f64::max));
@@ -334,6 +334,7 @@ mod tests {
             half_load_p99_ms: None,
             log_bytes: Some(1_000.0),
             stored_orders: 0,
+            carried: false,
         }
     }
 
