@@ -8,9 +8,14 @@ use tokio::io::AsyncWriteExt;
 use super::receiver::{Mood, Receiver};
 use super::{assert_complete, numbered, shop};
 
-/// Judges signatures by the words of the specification, with nothing but Python's own library.
+/// Judges signatures by the words of the specification, with nothing but Python's own library; and by the specification's
+/// own Python library, where its wheel is named by `HOLDFAST_TEST_STANDARDWEBHOOKS`.
 const JUDGE: &str = r#"
-import base64, hashlib, hmac, json, sys
+import base64, hashlib, hmac, json, os, sys
+wheel = os.environ.get("HOLDFAST_TEST_STANDARDWEBHOOKS")
+if wheel:
+    sys.path.insert(0, wheel)
+    from standardwebhooks import Webhook, WebhookVerificationError
 for line in sys.stdin:
     got = json.loads(line)
     body = base64.b64decode(got["body"])
@@ -20,6 +25,14 @@ for line in sys.stdin:
         key = base64.b64decode(secret.removeprefix("whsec_"))
         made = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
         assert any(hmac.compare_digest(made, one) for one in sent), (secret, sent)
+        if wheel:
+            headers = {f"webhook-{name}": got[name] for name in ["id", "timestamp", "signature"]}
+            Webhook(secret).verify(body, headers)
+            try:
+                Webhook(secret).verify(body + b" ", headers)
+                sys.exit("a changed body is taken")
+            except WebhookVerificationError:
+                pass
     assert len(sent) == len(got["secrets"]), sent
 print("good")
 "#;
