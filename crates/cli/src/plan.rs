@@ -110,6 +110,9 @@ fn text(report: &Report) -> Result<String> {
         }
         _ => writeln!(out, "path          none of those that were measured carries the hot pool")?,
     }
+    if let Some(rps) = plan.hot_rps_max {
+        writeln!(out, "one pool      {rps:.0}/s at most, on the path that answers most")?;
+    }
     if let (Some(limit), Some(wait)) = (plan.queue_limit, plan.queue_wait_ms) {
         writeln!(out, "queue         queue_limit {limit}, queue_wait_ms {wait}")?;
     }

@@ -60,6 +60,8 @@ pub struct Tier {
 pub struct Plan {
     /// Whether what was measured carries what is expected.
     pub carries: bool,
+    /// The most orders a second for one pool that what was measured carries, with room, on whichever path answers most.
+    pub hot_rps_max: Option<f64>,
     /// The path of the hot pool; none carries it.
     pub path: Option<String>,
     /// Its buckets.
@@ -125,6 +127,7 @@ pub fn plan(expected: &Expected, measured: &Measured) -> Plan {
         .map(|waiting| waiting.mul_add(CACHE_BYTES_WAITING, known * CACHE_BYTES_KNOWN));
     Plan {
         carries: choice.is_some() && fits,
+        hot_rps_max: hot_rps_max(measured),
         path: point.map(|point| point.path.clone()),
         buckets: point.map(|point| point.buckets),
         nodes: point.map(|point| point.nodes),
@@ -221,6 +224,11 @@ fn waiting<'m>(
         point.answered_rps()
     ));
     Some(Choice { point, backlog })
+}
+
+fn hot_rps_max(measured: &Measured) -> Option<f64> {
+    let of_hot = measured.points.iter().filter(|point| point.hot);
+    of_hot.map(|point| point.answered_rps() * point.usable()).reduce(f64::max)
 }
 
 fn tiers(expected: &Expected, measured: &Measured, point: Option<&Point>, hot_rps: f64) -> Vec<Tier> {
@@ -406,6 +414,7 @@ mod tests {
         assert_eq!(path(&none), (None, None, None));
         assert!(!none.carries && none.breaks_first.contains("were measured"), "{none:#?}");
         assert!(none.beyond.iter().any(|line| line.contains("nobody knows")));
+        assert_eq!(none.hot_rps_max, Some(28_000.0), "what there is is said");
         let empty = plan(&expected(10.0), &Measured::default());
         assert!(!empty.carries && empty.tiers.is_empty());
     }
